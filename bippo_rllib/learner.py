@@ -1,0 +1,228 @@
+"""The learner: collects participations and updates the policies whose batch is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ray.rllib.core import ALL_MODULES
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_TRAINED,
+    NUM_ENV_STEPS_TRAINED_LIFETIME,
+    NUM_TRAINABLE_PARAMETERS,
+)
+from torch import Tensor
+
+from bippo_rllib.columns import PARTICIPATED
+from bippo_rllib.participation_buffer import ParticipationBuffer
+from bippo_rllib.policy_bank import PolicyBank
+from bippo_rllib.stacked_actor_critic import StackedAdam
+from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_policies
+
+PARTICIPATION_BUFFER = "participation_buffer"
+POLICY_IDS = "policy_ids"
+
+#: Metric keys under ``learners/__all_modules__``; means are over the policies of the update.
+NUM_PARTICIPANTS = "num_participants"
+NUM_POLICIES_UPDATED = "num_policies_updated"
+LOSS_FIRST_EPOCH = "loss_first_epoch"
+LOSS_LAST_EPOCH = "loss_last_epoch"
+MEAN_ADVANTAGE = "mean_advantage"
+
+
+@dataclass(frozen=True)
+class Participation:
+    """One agent's step in which it took part."""
+
+    policy_id: str
+    observation: np.ndarray
+    next_observation: np.ndarray
+    log_prob: float
+    reward: float
+
+
+class BippoLearner(TorchLearner):
+    """Independent PPO on participations only, batched over policies.
+
+    Not built on ``PPOTorchLearner``: its pipeline standardises advantages over a padded row, cuts 1-2-step batches
+    into empty minibatches and fails on a batch without any module (RLlib 2.60). Here ``update`` takes the episodes,
+    keeps the participations in a buffer and runs ``update_policies`` on the full batches.
+    """
+
+    @property
+    def bank(self) -> PolicyBank:
+        """The policies being trained."""
+        return self.module
+
+    def configure_optimizers(self) -> None:
+        """Stacked Adam moments and the participation buffer, one row per policy."""
+        self.adam = StackedAdam(self.bank.stacked)
+        self.buffer = ParticipationBuffer(self.bank.capacity, self.config.policy_batch_size, self.bank.obs_dim)
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Called when a policy is added: room for its moments and buffer."""
+        if self.bank.capacity > len(self.adam.steps):
+            self.adam.grow(self.bank.capacity)
+            self.buffer.grow(self.bank.capacity)
+
+    def update(
+        self,
+        *,
+        episodes: list[MultiAgentEpisode] | None = None,
+        training_data: TrainingData | None = None,
+        timesteps: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Stores the participations of the episodes and updates every policy whose batch is full.
+
+        Args:
+            episodes: Multi-agent episode chunks, given here or in ``training_data``.
+            training_data: As ``LearnerGroup.update`` passes it.
+            timesteps: Not used; the hyper-parameters are constants.
+            **kwargs: Minibatch settings of the stock learner, refused in ``BippoConfig.validate``.
+
+        Returns:
+            Reduced metrics, all under ``__all_modules__``.
+        """
+        self._check_is_built()
+        if training_data is not None:
+            training_data.solve_refs()
+            episodes = training_data.episodes
+        num_participants = sum(self._store(episode) for episode in episodes or [])
+        batch = self.buffer.take_full()
+        statistics = None
+        if batch is not None:
+            statistics = update_policies(self.bank.stacked, self.adam, batch, self._settings())
+            self._weights_seq_no += 1
+        self._log(num_participants, statistics, sum(len(episode) for episode in episodes or []))
+        return self.metrics.reduce()
+
+    def compute_loss_for_module(self, **kwargs: Any) -> Any:
+        """Not used: ``update`` computes all policies' losses at once."""
+        raise NotImplementedError("BippoLearner.update computes the losses of all policies at once")
+
+    @classmethod
+    def rl_module_required_apis(cls) -> list[type]:
+        """Policies need a critic."""
+        return [ValueFunctionAPI]
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Weights, Adam moments, and the incomplete batches that wait."""
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(PARTICIPATION_BUFFER, components, not_components):
+            policy_ids = list(self.bank.rows)
+            rows = self.bank.row_index(policy_ids).numpy()
+            state[PARTICIPATION_BUFFER] = {POLICY_IDS: policy_ids, **self.buffer.get_state(rows)}
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores ``get_state``.
+
+        Raises:
+            ValueError: If the state is of other policies.
+        """
+        super().set_state(state)
+        if PARTICIPATION_BUFFER in state:
+            rows = self._rows_of_all(state[PARTICIPATION_BUFFER][POLICY_IDS])
+            self.buffer.set_state(state[PARTICIPATION_BUFFER], rows.numpy())
+
+    def _log_trainable_parameters(self) -> None:
+        """One total; the stock learner logs a value per policy."""
+        total = sum(parameter.numel() for policy in self.bank.values() for parameter in policy.parameters())
+        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), total, window=1)
+
+    def _get_optimizer_state(self) -> dict[str, Any]:
+        policy_ids = list(self.bank.rows)
+        return {POLICY_IDS: policy_ids, **self.adam.get_state(self.bank.row_index(policy_ids))}
+
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        self.adam.set_state(state, self._rows_of_all(state[POLICY_IDS]))
+
+    def _rows_of_all(self, policy_ids: list[str]) -> Tensor:
+        """Rows of the named policies, which must be all there are."""
+        if set(policy_ids) != set(self.bank.rows):
+            only_saved = sorted(set(policy_ids) - set(self.bank.rows))
+            only_here = sorted(set(self.bank.rows) - set(policy_ids))
+            raise ValueError(
+                f"the checkpoint is of other policies: only in the checkpoint {only_saved}, only here {only_here}; "
+                "build the algorithm for the same agents"
+            )
+        return self.bank.row_index(policy_ids)
+
+    def _store(self, episode: MultiAgentEpisode) -> int:
+        participations = list(_participations(episode))
+        trained = [p for p in participations if self.should_module_be_updated(p.policy_id)]
+        if trained:
+            self.buffer.add(
+                self.bank.row_index([p.policy_id for p in trained]).numpy(),
+                np.stack([p.observation for p in trained]),
+                np.stack([p.next_observation for p in trained]),
+                np.array([p.log_prob for p in trained], dtype=np.float32),
+                np.array([p.reward for p in trained], dtype=np.float32),
+            )
+        ended = list(self.bank.rows) if episode.is_done else _policies_that_left(episode)
+        self.buffer.end_sequences(self.bank.row_index(ended).numpy())
+        return len(participations)
+
+    def _settings(self) -> PPOSettings:
+        config = self.config
+        return PPOSettings(
+            lr=config.lr,
+            num_epochs=config.num_epochs,
+            gamma=config.gamma,
+            lambda_=config.lambda_,
+            clip_param=config.clip_param,
+            vf_loss_coeff=config.vf_loss_coeff,
+            vf_clip_param=config.vf_clip_param,
+            entropy_coeff=config.entropy_coeff,
+            grad_clip=config.grad_clip,
+        )
+
+    def _log(self, num_participants: int, statistics: UpdateStatistics | None, num_env_steps: int) -> None:
+        values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
+        if statistics is not None:
+            values[NUM_POLICIES_UPDATED] = len(statistics.loss_last_epoch)
+            values[LOSS_FIRST_EPOCH] = statistics.loss_first_epoch.mean().item()
+            values[LOSS_LAST_EPOCH] = statistics.loss_last_epoch.mean().item()
+            values[MEAN_ADVANTAGE] = statistics.mean_advantage.mean().item()
+        for key, value in values.items():
+            self.metrics.log_value((ALL_MODULES, key), value, window=1)
+        self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
+        self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
+
+
+def _participations(episode: MultiAgentEpisode) -> Iterator[Participation]:
+    """Steps in which an agent took part, in agent order, then in time."""
+    for agent_id in sorted(episode.agent_episodes):
+        agent_episode = episode.agent_episodes[agent_id]
+        if len(agent_episode) == 0:
+            continue
+        if PARTICIPATED not in agent_episode.extra_model_outputs:
+            raise ValueError(
+                f"the steps of {agent_id!r} have no {PARTICIPATED!r} column: the BudgetSamplerConnector, which writes "
+                "it, did not run in the module-to-env pipeline"
+            )
+        participated = np.asarray(agent_episode.get_extra_model_outputs(PARTICIPATED))
+        for step in np.flatnonzero(participated > 0.5):
+            yield Participation(
+                agent_episode.module_id,
+                np.asarray(agent_episode.get_observations(int(step)), dtype=np.float32),
+                np.asarray(agent_episode.get_observations(int(step) + 1), dtype=np.float32),
+                float(agent_episode.get_extra_model_outputs(Columns.ACTION_LOGP, int(step))),
+                float(agent_episode.get_rewards(int(step))),
+            )
+
+
+def _policies_that_left(episode: MultiAgentEpisode) -> list[str]:
+    return [
+        episode.agent_episodes[agent_id].module_id
+        for agent_id in sorted(episode.agent_episodes)
+        if episode.agent_episodes[agent_id].is_done
+    ]

@@ -1,0 +1,95 @@
+"""PettingZoo ``ParallelEnv`` -> RLlib ``MultiAgentEnv``."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pettingzoo import ParallelEnv
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+#: Keys of the env_config that ``BippoConfig.environment`` fills in.
+FACTORY_KEY = "parallel_env"
+KEYWORDS_KEY = "parallel_env_keywords"
+
+
+class ParallelEnvAdapter(MultiAgentEnv):
+    """Runs a PettingZoo ``ParallelEnv`` under RLlib.
+
+    RLlib's own ``ParallelPettingZooEnv`` resets the environment in its constructor, knows only the agents of that
+    first reset, orders them by set iteration (different in every process) and reports the end of an episode per agent,
+    which RLlib turns from a truncation into a termination. This one resets when asked, keeps the environment's agent
+    order, and reports the common end as ``__all__`` only.
+
+    Args:
+        config: ``{"parallel_env": class or factory, "parallel_env_keywords": its keyword arguments}``.
+
+    Attributes:
+        parallel_env: The wrapped environment.
+        seconds: Wall-clock seconds spent in its ``reset`` and ``step`` so far.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.parallel_env: ParallelEnv = config[FACTORY_KEY](**config.get(KEYWORDS_KEY, {}))
+        super().__init__()
+        self.seconds = 0.0
+        self._last: tuple[dict, dict] = ({}, {})
+        self.possible_agents = list(self.parallel_env.possible_agents)
+        self.observation_spaces = {a: self.parallel_env.observation_space(a) for a in self.possible_agents}
+        self.action_spaces = {a: self.parallel_env.action_space(a) for a in self.possible_agents}
+
+    @property
+    def agents(self) -> list[str]:
+        """Live agents."""
+        return list(self.parallel_env.agents)
+
+    @agents.setter
+    def agents(self, value: list[str]) -> None:
+        """RLlib's base class assigns an empty list; the environment is the only source."""
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        """Starts an episode: observations and infos of all live agents."""
+        start = time.perf_counter()
+        self._last = self.parallel_env.reset(seed=seed, options=options)
+        self.seconds += time.perf_counter() - start
+        return self._last
+
+    def step(self, action_dict: Mapping[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        """One step; an agent that leaves while others stay is reported as such, the common end as ``__all__``."""
+        start = time.perf_counter()
+        observations, rewards, terminations, truncations, infos = self.parallel_env.step(dict(action_dict))
+        self.seconds += time.perf_counter() - start
+        self._last = (observations, infos)
+        if self.parallel_env.agents:
+            terminateds = {**terminations, "__all__": False}
+            truncateds = {**truncations, "__all__": False}
+        else:
+            terminated = bool(terminations) and all(terminations.values())
+            terminateds, truncateds = {"__all__": terminated}, {"__all__": not terminated}
+        return observations, rewards, terminateds, truncateds, infos
+
+    def get_state(self) -> dict[str, Any] | None:
+        """Everything needed to go on in mid-episode; None if the environment has no ``get_state``/``set_state``."""
+        if not hasattr(self.parallel_env, "get_state"):
+            return None
+        observations, infos = self._last
+        return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
+
+    def set_state(self, state: Mapping[str, Any]) -> tuple[dict, dict]:
+        """Restores ``get_state`` and returns the observations and infos of that moment."""
+        self.parallel_env.set_state(state["parallel_env"])
+        self._last = (state["observations"], state["infos"])
+        return self._last
+
+    def close(self) -> None:
+        """Closes the wrapped environment."""
+        self.parallel_env.close()
+
+
+def makes_parallel_env(env: Any) -> bool:
+    """Whether ``env`` is a ``ParallelEnv`` class or a factory of one, not something RLlib knows by itself."""
+    if inspect.isclass(env):
+        return issubclass(env, ParallelEnv)
+    return callable(env)

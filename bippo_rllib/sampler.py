@@ -1,0 +1,153 @@
+"""The budget sampler (paper, Algorithm 1): scores and costs in, clients that fit the budget out. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+#: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
+BUDGET_TOLERANCE = 1e-9
+
+STRATEGIES = ("epsilon_greedy", "stochastic", "greedy", "random")
+
+
+class BudgetSampler:
+    """Picks clients one by one until nothing affordable is left.
+
+    A client is affordable while ``spent + cost <= budget * (1 + 1e-9)``. One that does not fit is skipped, so the
+    selection is maximal: no client left out would still fit. Ties are broken by a random draw.
+
+    Strategies, per pick among the affordable clients:
+
+    * ``epsilon_greedy`` (BIPPO): with probability epsilon a uniformly random one, else the highest score;
+    * ``stochastic`` (IPPO, PPO): drawn in proportion to the scores, uniformly if all of them are 0;
+    * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
+    * ``random`` (FedAvg): uniformly, whatever the scores.
+
+    Args:
+        strategy: One of the above.
+        epsilon: Initial exploration rate, in [0, 1]. Used by ``epsilon_greedy`` only, as are the next two.
+        epsilon_decay: Factor applied to epsilon once per ``select`` with ``explore=True``, in (0, 1].
+        epsilon_min: Epsilon never decays below this, in [0, 1].
+        seed: Seed of the sampler's own generator (int, sequence of ints, ``SeedSequence`` or None).
+
+    Raises:
+        ValueError: If an argument is outside its range; the message names it.
+    """
+
+    def __init__(
+        self,
+        strategy: str = "epsilon_greedy",
+        *,
+        epsilon: float = 1.0,
+        epsilon_decay: float = 0.9,
+        epsilon_min: float = 0.05,
+        seed: int | Sequence[int] | np.random.SeedSequence | None = None,
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise ValueError(f"sampler strategy is {strategy!r}; choose one of {', '.join(STRATEGIES)}")
+        for name, value in (("epsilon", epsilon), ("epsilon_decay", epsilon_decay), ("epsilon_min", epsilon_min)):
+            if not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
+        if epsilon_decay == 0.0:
+            raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
+        self.strategy = strategy
+        self.epsilon = float(epsilon)
+        self._epsilon_decay = float(epsilon_decay)
+        self._epsilon_min = float(epsilon_min)
+        self._rng = np.random.default_rng(seed)
+
+    def select(
+        self,
+        scores: np.ndarray | Sequence[float],
+        costs: np.ndarray | Sequence[float],
+        budget: float,
+        explore: bool = True,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> np.ndarray:
+        """Selects clients for one round.
+
+        Args:
+            scores: ``[N]`` participation suggestions; any order-preserving score will do. ``stochastic`` needs
+                finite scores of at least 0.
+            costs: ``[N]`` cost of each client in the unit of the budget, at least 0. An infinite cost is never paid.
+            budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
+            explore: If False, ``epsilon_greedy`` and ``stochastic`` pick greedily and epsilon does not decay;
+                ``random`` stays random.
+            names: ``[N]`` client names for error messages; indices are used without them.
+
+        Returns:
+            ``int64[K]`` indices of the selected clients in the order picked.
+
+        Raises:
+            ValueError: For NaN scores, NaN or negative costs or budget, and for scores a strategy cannot use; the
+                message names the client.
+        """
+        scores, costs = _checked(scores, costs, budget, self.strategy, names)
+        selected = self._picks(scores, costs, float(budget), explore)
+        if explore and self.strategy == "epsilon_greedy":
+            self.epsilon = max(self.epsilon * self._epsilon_decay, self._epsilon_min)
+        return np.asarray(selected, dtype=np.int64)
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns epsilon and the generator's state."""
+        return {"epsilon": self.epsilon, "rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what ``get_state`` returned."""
+        self.epsilon = float(state["epsilon"])
+        self._rng.bit_generator.state = state["rng"]
+
+    def _picks(self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool) -> list[int]:
+        limit = budget * (1.0 + BUDGET_TOLERANCE)
+        left = np.isfinite(costs)
+        spent = 0.0
+        selected: list[int] = []
+        while True:
+            candidates = np.flatnonzero(left & (spent + costs <= limit))
+            if candidates.size == 0:
+                return selected
+            pick = int(self._pick(scores, candidates, explore))
+            left[pick] = False
+            spent += float(costs[pick])
+            selected.append(pick)
+
+    def _pick(self, scores: np.ndarray, candidates: np.ndarray, explore: bool) -> int:
+        if self.strategy == "random":
+            return self._rng.choice(candidates)
+        if explore and self.strategy == "epsilon_greedy" and self._rng.random() < self.epsilon:
+            return self._rng.choice(candidates)
+        candidate_scores = scores[candidates]
+        if explore and self.strategy == "stochastic":
+            # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
+            peak = candidate_scores.max()
+            weights = candidate_scores / peak if peak > 0.0 else np.ones(candidates.size)
+            return self._rng.choice(candidates, p=weights / weights.sum())
+        best = candidates[candidate_scores == candidate_scores.max()]
+        return best[0] if best.size == 1 else self._rng.choice(best)
+
+
+def _checked(
+    scores: Any, costs: Any, budget: float, strategy: str, names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    scores = np.asarray(scores, dtype=np.float64)
+    costs = np.asarray(costs, dtype=np.float64)
+    if scores.ndim != 1 or scores.shape != costs.shape:
+        raise ValueError(f"scores have shape {scores.shape} and costs {costs.shape}; both must be [num_clients]")
+    if np.isnan(budget) or budget < 0.0:
+        raise ValueError(f"the budget is {budget}; it must be at least 0 (math.inf for no limit)")
+    _refuse(np.isnan(costs) | (costs < 0.0), costs, "cost", "at least 0", names)
+    _refuse(np.isnan(scores), scores, "score", "a number", names)
+    if strategy == "stochastic":
+        _refuse(~np.isfinite(scores) | (scores < 0.0), scores, "score", "finite and at least 0 to draw from", names)
+    return scores, costs
+
+
+def _refuse(bad: np.ndarray, values: np.ndarray, what: str, expected: str, names: Sequence[str] | None) -> None:
+    if bad.any():
+        index = int(np.flatnonzero(bad)[0])
+        who = names[index] if names is not None else f"client {index}"
+        raise ValueError(f"{who} has {what} {values[index]}; it must be {expected} ({int(bad.sum())} such clients)")

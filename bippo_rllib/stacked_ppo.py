@@ -1,0 +1,112 @@
+"""The PPO update of all policies whose batch is full, in one set of batched tensor operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bippo_rllib.objectives import gae, ppo_loss
+from bippo_rllib.participation_buffer import ParticipationBatch
+from bippo_rllib.stacked_actor_critic import (
+    Stacked,
+    StackedAdam,
+    actor_logits,
+    critic_values,
+    gather_rows,
+    log_prob_participate,
+    scatter_rows,
+)
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """Hyper-parameters of an update; defaults are the paper's."""
+
+    lr: float = 1e-3
+    num_epochs: int = 8
+    gamma: float = 0.9
+    lambda_: float = 0.8
+    clip_param: float = 0.2
+    vf_loss_coeff: float = 1.0
+    vf_clip_param: float | None = None
+    entropy_coeff: float = 0.0
+    grad_clip: float | None = None
+
+
+@dataclass(frozen=True)
+class UpdateStatistics:
+    """What an update did, one entry per updated policy (``[P]``)."""
+
+    loss_first_epoch: Tensor
+    loss_last_epoch: Tensor
+    mean_advantage: Tensor
+    max_ratio_error_first_epoch: Tensor  #: largest |ratio - 1| before the first step; 0 unless weights were replaced
+
+
+def update_policies(
+    parameters: Stacked, adam: StackedAdam, batch: ParticipationBatch, settings: PPOSettings
+) -> UpdateStatistics:
+    """Updates the policies of ``batch`` in place; every other row of parameters and moments keeps its bits.
+
+    V is computed once before the first epoch and then fixed; each epoch is one full-batch Adam step.
+
+    Args:
+        parameters: ``[N, ...]`` stacked parameters of all policies.
+        adam: Their optimiser.
+        batch: Full batches of P policies.
+        settings: Hyper-parameters.
+    """
+    updated = gather_rows(parameters, batch.rows)
+    advantages, returns = _advantages(updated, batch, settings)
+    losses: list[Tensor] = []
+    ratio_error = torch.zeros(len(batch.rows))
+    for epoch in range(settings.num_epochs):
+        leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in updated.items()}
+        loss, log_probs = _losses(leaves, batch, advantages, returns, settings)
+        losses.append(loss.detach())
+        if epoch == 0:
+            ratio_error = (torch.exp(log_probs.detach() - batch.log_probs) - 1.0).abs().amax(dim=-1)
+        gradients = dict(zip(leaves, torch.autograd.grad(loss.sum(), list(leaves.values())), strict=True))
+        if settings.grad_clip is not None:
+            gradients = _clip_per_policy(gradients, settings.grad_clip)
+        adam.step(updated, gradients, batch.rows, settings.lr)
+    scatter_rows(parameters, batch.rows, updated)
+    return UpdateStatistics(losses[0], losses[-1], advantages.mean(dim=-1), ratio_error)
+
+
+@torch.no_grad()
+def _advantages(parameters: Stacked, batch: ParticipationBatch, settings: PPOSettings) -> tuple[Tensor, Tensor]:
+    values = critic_values(parameters, batch.observations)
+    next_values = critic_values(parameters, batch.next_observations)
+    return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
+
+
+def _losses(
+    parameters: Stacked, batch: ParticipationBatch, advantages: Tensor, returns: Tensor, settings: PPOSettings
+) -> tuple[Tensor, Tensor]:
+    logits = actor_logits(parameters, batch.observations)
+    log_probs = log_prob_participate(logits)
+    loss = ppo_loss(
+        log_probs,
+        batch.log_probs,
+        advantages,
+        critic_values(parameters, batch.observations),
+        returns,
+        clip_param=settings.clip_param,
+        vf_loss_coeff=settings.vf_loss_coeff,
+        vf_clip_param=settings.vf_clip_param,
+    )
+    if settings.entropy_coeff:
+        all_log_probs = torch.log_softmax(logits, dim=-1)
+        entropy = -(all_log_probs.exp() * all_log_probs).sum(dim=-1)
+        loss = loss - settings.entropy_coeff * entropy.mean(dim=-1)
+    return loss, log_probs
+
+
+def _clip_per_policy(gradients: Stacked, max_norm: float) -> Stacked:
+    """Scales each policy's gradients to a global norm of at most ``max_norm``, as ``clip_grad_norm_`` does."""
+    norms = torch.stack([g.flatten(1).square().sum(dim=1) for g in gradients.values()]).sum(dim=0).sqrt()
+    scale = (max_norm / (norms + 1e-6)).clamp(max=1.0)
+    return {name: g * scale.view((-1,) + (1,) * (g.dim() - 1)) for name, g in gradients.items()}

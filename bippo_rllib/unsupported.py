@@ -1,0 +1,49 @@
+"""RLlib settings that BIPPO does not honour: refused by name, never ignored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bippo_rllib.bippo import BippoConfig
+
+_ONE_PROCESS = "parallelism comes from Tune trials and from the environment itself"
+_WHOLE_BATCH = "each epoch is one step on the policy's whole batch, see policy_batch_size"
+
+#: Setting -> (values that are fine, why no other).
+_SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "num_env_runners": ((0,), f"RLlib loses the sampler's epsilon between remote env runners; {_ONE_PROCESS}"),
+    "num_envs_per_env_runner": ((1,), "the budget is shared within one environment"),
+    "num_learners": ((0,), f"policies are updated where they act; {_ONE_PROCESS}"),
+    "num_gpus_per_learner": ((0,), "the policies are too small to gain from a GPU; give it to the environment"),
+    "train_batch_size_per_learner": ((1, None), "one train() is one environment step"),
+    "rollout_fragment_length": ((1, "auto"), "one train() is one environment step"),
+    "batch_mode": (("truncate_episodes",), "one train() is one environment step"),
+    "count_steps_by": (("env_steps",), "one train() is one environment step"),
+    "minibatch_size": ((None,), _WHOLE_BATCH),
+    "shuffle_batch_per_epoch": ((False,), _WHOLE_BATCH),
+    "use_critic": ((True,), "advantages need the critic"),
+    "use_gae": ((True,), "advantages are generalised advantage estimates"),
+    "use_kl_loss": ((False,), "the objective has no KL term"),
+    "grad_clip_by": (("global_norm",), "gradients are clipped by each policy's global norm"),
+    "_learner_connector": ((None,), "the learner reads the episodes itself"),
+    "algorithm_config_overrides_per_module": (({},), "all policies are updated in one batch with one setting"),
+    "restart_failed_sub_environments": ((False,), "a restarted environment would lose its rounds"),
+    "torch_compile_learner": ((False,), "modules this small do not gain from compilation"),
+    "evaluation_interval": ((None, 0), "evaluating would spend budget; use algo.env_runner.sample(explore=False)"),
+}
+
+
+def refuse_unsupported_settings(config: BippoConfig) -> None:
+    """Raises a ValueError that names the first setting BIPPO would not honour, its value, what is possible and why."""
+    for name, (fine, why) in _SUPPORTED.items():
+        value = getattr(config, name)
+        if value not in fine:
+            choices = " or ".join(repr(choice) for choice in fine)
+            config._value_error(f"{name.lstrip('_')}={value!r} is not supported by BIPPO: {why}. Use {choices}.")
+    spec = config._rl_module_spec
+    if spec is not None and getattr(getattr(spec, "multi_rl_module_class", None), "__name__", None) != "PolicyBank":
+        config._value_error("rl_module_spec is set, but BIPPO's policies have a fixed form; set hidden_size instead.")
+    for name in ("lr", "entropy_coeff"):
+        if not isinstance(getattr(config, name), int | float):
+            config._value_error(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")

@@ -1,0 +1,65 @@
+"""The federated-learning world: a PettingZoo environment in which one step is one FL round. Knows nothing of RLlib.
+
+    import envs
+
+    env = envs.parallel_env(num_clients=20, rounds=50)
+    observations, infos = env.reset(seed=7)
+    observations, rewards, terminations, truncations, infos = env.step({"client_000": 1})
+
+Names are imported on first use (PEP 562), so ``from envs import energy`` loads neither torch nor PettingZoo.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "DeviceChange": "config",
+    "FederatedRounds": "federated_rounds",
+    "FederationConfig": "config",
+    "RoundResult": "round_result",
+    "SerialExecutor": "executors",
+    "accuracy_reward": "reward",
+    "load_dataset": "datasets",
+    "parallel_env": "federated_rounds",
+}
+_MODULES = (
+    "aggregation",
+    "config",
+    "datasets",
+    "energy",
+    "executors",
+    "federated_rounds",
+    "local_training",
+    "models",
+    "observation",
+    "partition",
+    "reward",
+    "round_result",
+)
+
+__all__ = [
+    "DeviceChange",
+    "FederatedRounds",
+    "FederationConfig",
+    "RoundResult",
+    "SerialExecutor",
+    "accuracy_reward",
+    "energy",
+    "load_dataset",
+    "parallel_env",
+    "reward",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,75 @@
+"""The energy budget of a round: how large it is and who fits into it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+#: Rounding slack of every budget check: a selection fits if its joules are at most ``budget * (1 + 1e-9)``.
+BUDGET_TOLERANCE = 1e-9
+
+
+def round_budget_j(costs_j: np.ndarray, share: float, budget_j: float | None, names: Sequence[str]) -> float:
+    """The budget of a round in joules.
+
+    Args:
+        costs_j: ``[N]`` cost of one round of each client at the start.
+        share: Budget as a share of the sum of ``costs_j``, used if ``budget_j`` is None.
+        budget_j: Budget in joules.
+        names: ``[N]`` client names for the message.
+
+    Raises:
+        ValueError: If the budget is positive but below the cheapest client.
+    """
+    budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
+    cheapest = int(np.argmin(costs_j))
+    if budget > 0.0 and not fits(float(costs_j[cheapest]), budget):
+        raise ValueError(
+            f"the budget of {budget:.6g} J a round is below the cheapest client: {names[cheapest]} needs "
+            f"{costs_j[cheapest]:.6g} J; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
+        )
+    return budget
+
+
+def fits(energy_j: float, budget_j: float) -> bool:
+    """Whether ``energy_j`` is within the budget, up to ``BUDGET_TOLERANCE``."""
+    return energy_j <= budget_j * (1.0 + BUDGET_TOLERANCE)
+
+
+def admitted(
+    clients: Sequence[int], costs_j: np.ndarray, budget_j: float, names: Sequence[str], on_overrun: str
+) -> tuple[list[int], list[int], float]:
+    """Who of ``clients`` may train.
+
+    Args:
+        clients: Client ids that want to train, in the order in which they are let in.
+        costs_j: Joules of a round, by client id.
+        budget_j: Joules of this round.
+        names: Client names, by client id.
+        on_overrun: ``raise`` or ``drop``.
+
+    Returns:
+        The clients that train, those turned down, and the joules of the former, summed in order.
+
+    Raises:
+        ValueError: With ``raise``, if ``clients`` together exceed the budget.
+    """
+    selected: list[int] = []
+    dropped: list[int] = []
+    energy_j = 0.0
+    for client in clients:
+        cost_j = float(costs_j[client])
+        if fits(energy_j + cost_j, budget_j):
+            selected.append(client)
+            energy_j += cost_j
+        else:
+            dropped.append(client)
+    if dropped and on_overrun == "raise":
+        wanted_j = sum(float(costs_j[client]) for client in clients)
+        raise ValueError(
+            f"the selection costs {wanted_j:.6g} J, the budget of the round is {budget_j:.6g} J: "
+            f"{', '.join(f'{names[c]} ({costs_j[c]:.6g} J)' for c in clients)}; select fewer clients, "
+            f"or set on_overrun='drop'"
+        )
+    return selected, dropped, energy_j

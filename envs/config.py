@@ -1,0 +1,251 @@
+"""What a federation is made of: a frozen dataclass, validated on construction. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+from envs.reward import REWARDS
+
+#: The paper's CPU frequencies.
+CHEAP_FREQ_HZ = 700e6
+EXPENSIVE_FREQ_HZ = 1500e6
+
+PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
+OVERRUN = ("raise", "drop")
+
+
+@dataclass(frozen=True)
+class DatasetDefaults:
+    """What ``None`` stands for in a ``FederationConfig``, per data set."""
+
+    model: str
+    train_samples: int
+    test_samples: int
+    batch_size: int = 32
+    lr: float = 0.1
+
+
+DATASET_DEFAULTS = {
+    "digits": DatasetDefaults("digits_cnn", 50, 20, batch_size=10),
+    "fashion_mnist": DatasetDefaults("cnn", 1200, 200),
+    "cifar10": DatasetDefaults("resnet18", 1000, 200),
+    "image_folder": DatasetDefaults("cnn", 100, 20),
+}
+MODELS = ("digits_cnn", "cnn", "resnet18")
+
+
+@dataclass(frozen=True)
+class DeviceChange:
+    """From ``round`` on (from 1), ``client`` runs at ``cpu_freq_hz``; it is seen in what the round before returns."""
+
+    round: int
+    client: int
+    cpu_freq_hz: float
+
+
+@dataclass(frozen=True)
+class FederationConfig:
+    """A federation. Every field has a default; where that is None, the properties below give what it stands for.
+
+    Args:
+        dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
+        data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
+        model: ``digits_cnn``, ``cnn`` or ``resnet18``; None for the data set's own.
+        num_clients: Clients, at least 1.
+        partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
+            ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
+            ``dirichlet_over_labels`` (each client draws its own label mix from Dir(alpha); sizes as asked for).
+        alpha: Concentration of the two Dirichlet partitions.
+        train_samples: Training samples per client, one number or one per client; None for the data set's own. With
+            ``dirichlet_over_clients`` one number, the mean.
+        test_samples: Test samples per client, likewise.
+        cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
+            700 MHz and the rest at 1,500 MHz.
+        device_changes: Clients whose frequency, and so cost, changes in mid-run.
+        rounds: FL rounds of an episode, round 0 not counted.
+        local_epochs: Epochs a selected client trains in a round.
+        batch_size: Local batch size; None for the data set's own.
+        lr: Learning rate of the local SGD; None for the data set's own.
+        budget_share: Budget of a round as a share of what one round of all clients costs at the start.
+        budget_j: Budget in joules, instead of the share: ``math.inf`` for no limit; 0 means that nobody ever trains.
+        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
+        reward_base: Lambda of either reward.
+        reward_target: Target accuracy of ``accuracy_target``.
+        with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
+        on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
+        seed: Seed of an env that is reset without one.
+        device: torch device of the training, such as ``cpu`` or ``cuda:0``.
+
+    Raises:
+        ValueError: If a field is out of range; the message names it.
+    """
+
+    dataset: str = "digits"
+    data_dir: str | None = None
+    model: str | None = None
+    num_clients: int = 20
+    partition: str = "paper"
+    alpha: float = 0.5
+    train_samples: int | tuple[int, ...] | None = None
+    test_samples: int | tuple[int, ...] | None = None
+    cpu_freq_hz: tuple[float, ...] | None = None
+    device_changes: tuple[DeviceChange, ...] = ()
+    rounds: int = 200
+    local_epochs: int = 5
+    batch_size: int | None = None
+    lr: float | None = None
+    budget_share: float = 0.107
+    budget_j: float | None = None
+    reward: str = "accuracy_change"
+    reward_base: float = 64.0
+    reward_target: float = 0.8
+    with_loss: bool = False
+    on_overrun: str = "raise"
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        self._check_choices()
+        self._check_numbers()
+        for name in ("train_samples", "test_samples", "cpu_freq_hz"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        self._check_clients()
+        object.__setattr__(self, "device_changes", tuple(self.device_changes))
+        for change in self.device_changes:
+            self._check_change(change)
+
+    @property
+    def model_name(self) -> str:
+        """``model``, or the data set's own."""
+        return self._defaults.model if self.model is None else self.model
+
+    @property
+    def local_batch_size(self) -> int:
+        """``batch_size``, or the data set's own."""
+        return self._defaults.batch_size if self.batch_size is None else self.batch_size
+
+    @property
+    def learning_rate(self) -> float:
+        """``lr``, or the data set's own."""
+        return self._defaults.lr if self.lr is None else self.lr
+
+    @property
+    def train_sizes(self) -> tuple[int, ...]:
+        """``[num_clients]`` training samples asked for."""
+        return self._sizes(self.train_samples, self._defaults.train_samples)
+
+    @property
+    def test_sizes(self) -> tuple[int, ...]:
+        """``[num_clients]`` test samples asked for."""
+        return self._sizes(self.test_samples, self._defaults.test_samples)
+
+    @property
+    def start_freq_hz(self) -> tuple[float, ...]:
+        """``[num_clients]`` CPU frequencies at the start."""
+        return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
+
+    @property
+    def _defaults(self) -> DatasetDefaults:
+        return DATASET_DEFAULTS[self.dataset]
+
+    def _sizes(self, samples: int | tuple[int, ...] | None, default: int) -> tuple[int, ...]:
+        return samples if isinstance(samples, tuple) else (samples or default,) * self.num_clients
+
+    def _check_choices(self) -> None:
+        _one_of("dataset", self.dataset, DATASET_DEFAULTS)
+        _one_of("model", self.model_name, MODELS)
+        _one_of("partition", self.partition, PARTITIONS)
+        _one_of("reward", self.reward, REWARDS)
+        _one_of("on_overrun", self.on_overrun, OVERRUN)
+
+    def _check_numbers(self) -> None:
+        for name in ("num_clients", "rounds", "local_epochs"):
+            _whole(name, getattr(self, name), least=1)
+        _whole("batch_size", self.local_batch_size, least=1)
+        _whole("seed", self.seed, least=0)
+        _positive("lr", self.learning_rate)
+        for name in ("alpha", "reward_base", "budget_share"):
+            _positive(name, getattr(self, name))
+        _number("reward_target", self.reward_target)
+        if not 0.0 <= self.reward_target <= 1.0:
+            raise ValueError(f"reward_target is {self.reward_target}; it must lie in [0, 1]")
+        if self.budget_j is not None:
+            _number("budget_j", self.budget_j)
+            if not self.budget_j >= 0.0:
+                raise ValueError(f"budget_j is {self.budget_j}; it must be at least 0 (math.inf for no limit)")
+
+    def _check_clients(self) -> None:
+        """Fields that may hold one value per client."""
+        for name in ("train_samples", "test_samples"):
+            value = getattr(self, name)
+            if value is not None:
+                for size in self._entries(name, value) if isinstance(value, tuple) else (value,):
+                    _whole(name, size, least=1)
+        if self.partition == "dirichlet_over_clients" and isinstance(self.train_samples, tuple):
+            raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
+        if self.cpu_freq_hz is not None:
+            for freq_hz in self._entries("cpu_freq_hz", self.cpu_freq_hz):
+                _positive("cpu_freq_hz", freq_hz)
+
+    def _entries(self, name: str, values: Any) -> tuple[Any, ...]:
+        if not isinstance(values, tuple):
+            raise ValueError(f"{name} is {values!r}; it must be a tuple with one number per client")
+        if len(values) != self.num_clients:
+            raise ValueError(f"{name} has {len(values)} entries; there are num_clients={self.num_clients}")
+        return values
+
+    def _check_change(self, change: DeviceChange) -> None:
+        if not isinstance(change, DeviceChange):
+            raise ValueError(f"device_changes holds {change!r}; it must hold DeviceChange(round, client, cpu_freq_hz)")
+        if not (1 <= change.round <= self.rounds and 0 <= change.client < self.num_clients):
+            raise ValueError(
+                f"{change} is outside the run; rounds go from 1 to {self.rounds}, "
+                f"clients from 0 to {self.num_clients - 1}"
+            )
+        _positive("cpu_freq_hz of a DeviceChange", change.cpu_freq_hz)
+
+
+def config_from(**fields: Any) -> FederationConfig:
+    """``FederationConfig(**fields)`` with a ``ValueError`` that suggests the field meant for an unknown one."""
+    names = [field.name for field in dataclasses.fields(FederationConfig)]
+    for name in fields:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=3) or names
+            raise ValueError(f"unknown setting {name!r}; did you mean {', '.join(close)}?")
+    return FederationConfig(**fields)
+
+
+def paper_cpu_freq_hz(num_clients: int) -> tuple[float, ...]:
+    """In each quarter of the clients the first 2 of every 5 are cheap: ids 0, 1, 5, 6, 10, 11, 15, 16 of 20."""
+    freqs = []
+    for quarter in range(4):
+        size = sum(1 for client in range(num_clients) if 4 * client // num_clients == quarter)
+        freqs += [CHEAP_FREQ_HZ if place % 5 < 2 else EXPENSIVE_FREQ_HZ for place in range(size)]
+    return tuple(freqs)
+
+
+def _one_of(name: str, value: Any, choices: Any) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+
+
+def _number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+
+
+def _positive(name: str, value: Any) -> None:
+    _number(name, value)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value!r}; it must be a finite number above 0")

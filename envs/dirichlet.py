@@ -1,0 +1,83 @@
+"""Two non-IID partitions that share the name Dirichlet, as samples per client and class. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from envs.rng import keyed_rng
+
+_TRIES = 100
+
+
+def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
+    """For each class, its samples are split over the clients by one draw from Dir(alpha) (Yurochkin et al. 2019).
+
+    Client sizes differ; ``sizes`` only gives their sum, which is taken from the classes in proportion to what is
+    there. Redrawn, at most 100 times, until every client holds a sample.
+
+    Returns:
+        ``int64[num_clients, num_classes]``.
+
+    Raises:
+        ValueError: If the split is too small or some client is left without a sample.
+    """
+    num_clients, num_classes = len(sizes), len(available)
+    totals = _rounded(available / available.sum(), _total(sizes, available))
+    for attempt in range(_TRIES):
+        rng = keyed_rng("dirichlet over clients", num_clients, num_classes, attempt)
+        shares = rng.dirichlet(np.full(num_clients, alpha), size=num_classes)
+        counts = np.stack([_rounded(share, total) for share, total in zip(shares, totals, strict=True)], axis=1)
+        if counts.sum(axis=1).min() > 0:
+            return counts
+    raise ValueError(
+        f"alpha={alpha} left a client without samples in all of {_TRIES} draws for {num_clients} clients and "
+        f"{sum(sizes)} samples; raise alpha or train_samples, or lower num_clients"
+    )
+
+
+def counts_over_labels(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
+    """Each client draws its own label mix from Dir(alpha) over the classes (Hsu et al. 2019).
+
+    Client sizes are ``sizes``. Once a class is used up, the clients that follow share their part of it over the
+    classes that are left, in proportion to their mix.
+
+    Returns:
+        ``int64[num_clients, num_classes]``.
+
+    Raises:
+        ValueError: If the split is too small.
+    """
+    _total(sizes, available)
+    num_clients, num_classes = len(sizes), len(available)
+    rng = keyed_rng("dirichlet over labels", num_clients, num_classes)
+    mixes = rng.dirichlet(np.full(num_classes, alpha), size=num_clients)
+    left = available.astype(np.int64)
+    counts = np.zeros((num_clients, num_classes), dtype=np.int64)
+    for client, (size, mix) in enumerate(zip(sizes, mixes, strict=True)):
+        while (missing := size - counts[client].sum()) > 0:
+            # The tiny floor keeps a client servable when its mix is 0 on every class that is left.
+            open_mix = np.where(left > 0, np.maximum(mix, 1e-12), 0.0)
+            taken = np.minimum(_rounded(open_mix / open_mix.sum(), missing), left)
+            counts[client] += taken
+            left -= taken
+    return counts
+
+
+def _rounded(shares: np.ndarray, total: int) -> np.ndarray:
+    """Whole numbers in proportion to ``shares`` that sum to ``total`` (largest remainder)."""
+    exact = shares * total
+    counts = np.floor(exact).astype(np.int64)
+    rest = int(total - counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:rest]] += 1
+    return counts
+
+
+def _total(sizes: Sequence[int], available: np.ndarray) -> int:
+    if sum(sizes) > available.sum():
+        raise ValueError(
+            f"the clients want {sum(sizes)} train samples, the train split has {available.sum()}; "
+            f"lower train_samples or num_clients"
+        )
+    return sum(sizes)

@@ -1,0 +1,60 @@
+"""Everything that changes while an episode runs."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from envs.round_result import RoundResult
+
+
+@dataclass
+class EpisodeState:
+    """The state of a run between two rounds. Generators are keyed, so none needs saving.
+
+    Attributes:
+        seed: Seed of samples, initialisations and shuffles.
+        episode: Episodes since that seed was set.
+        round: Rounds done, round 0 not counted.
+        live: Live client ids, ascending; empty once the episode has ended.
+        weights: ``float32[P]`` flat global weights.
+        accuracies: ``float64[num_clients]``.
+        losses: ``float64[num_clients]``, or None without ``with_loss``.
+        participated: ``bool[num_clients]`` trained in the last round.
+        dropped: ``bool[num_clients]`` turned down in the last round.
+        granted_j: ``float64[num_clients]`` joules granted in the last round.
+        cpu_freq_hz: ``float64[num_clients]`` frequencies now.
+        costs_j: ``float64[num_clients]`` costs of the next round, as reported.
+        last_round: The last round; None after round 0.
+    """
+
+    seed: int
+    episode: int
+    round: int
+    live: tuple[int, ...]
+    weights: Tensor
+    accuracies: np.ndarray
+    losses: np.ndarray | None
+    participated: np.ndarray
+    dropped: np.ndarray
+    granted_j: np.ndarray
+    cpu_freq_hz: np.ndarray
+    costs_j: np.ndarray
+    last_round: RoundResult | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A deep copy as plain Python, NumPy and torch values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> EpisodeState:
+        """The inverse of ``to_dict``; shares nothing with ``state``."""
+        fields = copy.deepcopy(state)
+        if fields["last_round"] is not None:
+            fields["last_round"] = RoundResult(**fields["last_round"])
+        return cls(**fields)

@@ -1,0 +1,103 @@
+"""The networks that are trained federatedly, and their weights as one flat tensor."""
+
+from __future__ import annotations
+
+import torch
+import torchvision
+from torch import Tensor, nn
+
+
+def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, seed: int = 0) -> nn.Module:
+    """Builds a network with weights drawn from ``seed``; the global generators are left as they were.
+
+    Args:
+        name: ``digits_cnn`` (1,370 parameters on 8x8), ``cnn`` (conv 20@5x5, pool, conv 50@5x5, pool, fc 500, fc:
+            431,080 parameters on 28x28 grey images) or ``resnet18`` (torchvision's with a 3x3 stem and no max-pool,
+            as is usual for CIFAR: 11,173,962 parameters).
+        input_shape: (channels, height, width).
+        num_classes: Outputs.
+        seed: Seed of the initialisation.
+
+    Raises:
+        ValueError: If the images are too small for the network.
+    """
+    _check_size(name, input_shape)
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        return _BUILDERS[name](input_shape, num_classes)
+
+
+def num_parameters(model: nn.Module) -> int:
+    """Trainable parameters: what a client uploads."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def weight_tensors(model: nn.Module) -> list[Tensor]:
+    """What FedAvg averages: parameters, then floating-point buffers (batch-norm statistics), in the model's order."""
+    buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    return [parameter.detach() for parameter in model.parameters()] + buffers
+
+
+def get_flat(model: nn.Module) -> Tensor:
+    """A copy of the weights as ``float32[P]`` on the CPU."""
+    return torch.cat([tensor.reshape(-1) for tensor in weight_tensors(model)]).cpu()
+
+
+def set_flat(model: nn.Module, flat: Tensor) -> None:
+    """Copies ``flat`` into the weights in place, so that their memory format stays."""
+    tensors = weight_tensors(model)
+    pieces = flat.to(tensors[0].device).split([tensor.numel() for tensor in tensors])
+    for tensor, piece in zip(tensors, pieces, strict=True):
+        tensor.copy_(piece.view(tensor.shape))
+
+
+# Pooling before the ReLU gives the same values as after it, on a quarter of the numbers.
+
+
+def _digits_cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+    channels, height, width = input_shape
+    return nn.Sequential(
+        nn.Conv2d(channels, 8, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(8 * (height // 2) * (width // 2), num_classes),
+    )
+
+
+def _cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+    channels, height, width = input_shape
+    high, wide = (((side - 4) // 2 - 4) // 2 for side in (height, width))
+    return nn.Sequential(
+        nn.Conv2d(channels, 20, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(20, 50, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(50 * high * wide, 500),
+        nn.ReLU(),
+        nn.Linear(500, num_classes),
+    )
+
+
+def _resnet18(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+    model = torchvision.models.resnet18(num_classes=num_classes)
+    model.conv1 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
+
+
+_BUILDERS = {"digits_cnn": _digits_cnn, "cnn": _cnn, "resnet18": _resnet18}
+_SMALLEST_SIDE = {"digits_cnn": 2, "cnn": 16, "resnet18": 8}
+
+
+def _check_size(name: str, input_shape: tuple[int, int, int]) -> None:
+    if name not in _BUILDERS:
+        raise ValueError(f"model is {name!r}; choose one of {', '.join(_BUILDERS)}")
+    if min(input_shape[1:]) < _SMALLEST_SIDE[name]:
+        raise ValueError(
+            f"model {name!r} needs images of at least {_SMALLEST_SIDE[name]} pixels a side, "
+            f"these are {input_shape[1]}x{input_shape[2]}; choose another model"
+        )

@@ -1,0 +1,45 @@
+"""Team rewards: what one FL round was worth, from mean accuracies in [0, 1]. Pure functions.
+
+``REWARDS`` maps the names that ``FederationConfig(reward=...)`` takes to functions
+``(previous, current, base, target) -> reward``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+def accuracy_reward(previous: float, current: float, base: float = 64.0) -> float:
+    """The paper's reward, ``sign(d) * base**|d|`` with ``d = current - previous``; 0 when ``d`` is 0.
+
+    From 0.50 to 0.52 with base 64: ``64**0.02 = 1.0867``; from 0.52 to 0.50: ``-1.0867``.
+
+    Args:
+        previous: Mean accuracy before the round, over the clients that are live before and after it.
+        current: Mean accuracy of the same clients after the round.
+        base: Lambda in the paper, above 0.
+    """
+    _check(previous=previous, current=current, base=base)
+    change = current - previous
+    return 0.0 if change == 0.0 else math.copysign(base ** abs(change), change)
+
+
+def accuracy_target_reward(current: float, target: float, base: float = 64.0) -> float:
+    """FAVOR's reward (Wang et al. 2020), ``base**(current - target) - 1``: negative until the target is reached."""
+    _check(current=current, target=target, base=base)
+    return base ** (current - target) - 1.0
+
+
+REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
+    "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
+    "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
+}
+
+
+def _check(*, base: float, **accuracies: float) -> None:
+    for name, value in accuracies.items():
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f"{name} accuracy is {value}; it must lie in [0, 1]")
+    if not (math.isfinite(base) and base > 0.0):
+        raise ValueError(f"base is {base}; it must be a finite number above 0")

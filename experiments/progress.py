@@ -1,0 +1,138 @@
+"""What a study shows while it runs: a small live table on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from ray import tune
+
+_TERMINAL_INTERVAL_S = 0.5
+_PLAIN_INTERVAL_S = 15.0
+
+
+@dataclass
+class TrialProgress:
+    """Where one trial stands."""
+
+    name: str
+    round: int = 0
+    accuracy: float = 0.0
+    energy_total_j: float = 0.0
+    state: str = "starting"
+
+
+def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
+    """`bippo-seed7   round  41/100   accuracy 0.812   151.7 J`, or the state where there is no round yet."""
+    if not trial.round:
+        return f"  {trial.name:<{width}}   {trial.state}"
+    numbers = f"round {trial.round:>{len(str(rounds))}}/{rounds}   accuracy {trial.accuracy:.3f}   {trial.energy_total_j:9.1f} J"
+    return f"  {trial.name:<{width}}   {numbers}{'' if trial.state == 'running' else f'   {trial.state}'}"
+
+
+def overall_line(done_rounds: int, all_rounds: int, finished: int, num_trials: int, elapsed_s: float) -> str:
+    """`trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left`."""
+    share = done_rounds / all_rounds
+    left = f"about {_clock(elapsed_s * (1 / share - 1))} left" if share > 0.02 else "estimating time left"
+    return (
+        f"trials {finished}/{num_trials} done   rounds {done_rounds}/{all_rounds} ({100 * share:.0f} %)   "
+        f"elapsed {_clock(elapsed_s)}   {left}"
+    )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class Progress(tune.Callback):
+    """Shows trials while Tune runs them and keeps what the end of the study needs to know.
+
+    Finished trials leave one line each. On a terminal the running ones are redrawn below in place; elsewhere a line about the
+    whole study appears every 15 s.
+    """
+
+    def __init__(
+        self, rounds: int, num_trials: int, name_width: int, out: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.warmup_energy_j: dict[str, float] = {}
+        self.trials: dict[str, TrialProgress] = {}
+        self._rounds, self._num_trials = rounds, num_trials
+        self._out, self._clock, self._live = out, clock, out.isatty()
+        self._started = self._drawn_at = clock()
+        self._lines_drawn = 0
+        self._width = name_width
+
+    def on_trial_start(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        self._of(trial)
+        if self._live:
+            self._draw()
+
+    def on_trial_result(
+        self, iteration: int, trials: Sequence[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        shown, name = self._of(trial), str(trial)
+        shown.round, shown.state = int(result["round"]), "running"
+        shown.accuracy, shown.energy_total_j = float(result["mean_accuracy"]), float(result["energy_total_j"])
+        self.warmup_energy_j[name] = float(result["warmup_energy_j"])
+
+    def on_trial_complete(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        shown = self._of(trial)
+        self._finish(shown, "done" if shown.round >= self._rounds else "stopped early")
+
+    def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        self._finish(self._of(trial), "FAILED")
+
+    def on_step_end(self, iteration: int, trials: Sequence[Any], **info: Any) -> None:
+        if self._clock() - self._drawn_at >= (_TERMINAL_INTERVAL_S if self._live else _PLAIN_INTERVAL_S):
+            self._draw()
+
+    def close(self) -> None:
+        """Take the live table away."""
+        self._erase()
+        self._out.flush()
+
+    def _of(self, trial: Any) -> TrialProgress:
+        return self.trials.setdefault(str(trial), TrialProgress(str(trial)))
+
+    def _finish(self, trial: TrialProgress, state: str) -> None:
+        trial.state = state
+        self._erase()
+        self._print(trial_line(trial, self._rounds, self._width))
+        if self._live:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_at = self._clock()
+        overall = self._overall()
+        if not self._live:
+            self._print(overall)
+            return
+        running = [t for t in self.trials.values() if t.state in ("starting", "running")]
+        lines = [*(trial_line(t, self._rounds, self._width) for t in running), overall]
+        columns = shutil.get_terminal_size().columns - 1
+        self._erase()
+        for line in lines:
+            self._print(line[:columns])
+        self._lines_drawn = len(lines)
+
+    def _overall(self) -> str:
+        states = [trial.state for trial in self.trials.values()]
+        finished = sum(state not in ("starting", "running") for state in states)
+        ended = sum(self._rounds for state in states if state in ("FAILED", "stopped early"))
+        going = sum(t.round for t in self.trials.values() if t.state in ("starting", "running", "done"))
+        all_rounds = self._rounds * self._num_trials
+        return overall_line(ended + going, all_rounds, finished, self._num_trials, self._clock() - self._started)
+
+    def _erase(self) -> None:
+        if self._lines_drawn:
+            self._out.write(f"\x1b[{self._lines_drawn}A\x1b[J")
+            self._lines_drawn = 0
+
+    def _print(self, line: str) -> None:
+        self._out.write(line + "\n")
+        self._out.flush()

@@ -1,0 +1,119 @@
+"""run.json: what was run, by which code, on which machine. Written beside the rows, read by the report."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+RUN_FILE = "run.json"
+_PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scikit-learn", "gymnasium", "pettingzoo")
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a results folder was made from.
+
+    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0 per
+    trial, which no row counts.
+    """
+
+    scenario: str
+    target_accuracy: float
+    rounds: int
+    federation: Mapping[str, Any]
+    methods: Sequence[str]
+    seeds: Sequence[int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, str] = field(default_factory=dict)
+    num_samples: int = 1
+    command: str = ""
+    warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
+
+
+def command_line(module: str, argv: Sequence[str]) -> str:
+    """The command as a user would type it again."""
+    return shlex.join(["python", "-m", module, *argv])
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout this file is in, with `+changes` if the work tree differs, or None without git."""
+    folder = Path(__file__).resolve().parent
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return f"{commit}+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the packages a result may depend on."""
+    return {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def machine() -> dict[str, Any]:
+    """Operating system, Python, cores and GPU names."""
+    import torch
+
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"platform": platform.platform(), "python": sys.version.split()[0], "cores": os.cpu_count(), "gpus": gpus}
+
+
+def write_run_info(results_dir: Path, info: RunInfo) -> Path:
+    """Write run.json: `info` and where and when it ran."""
+    record = {
+        **asdict(info),
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "commit": git_commit(),
+        "packages": package_versions(),
+        "machine": machine(),
+    }
+    return _write(Path(results_dir), record)
+
+
+def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -> None:
+    """Add the joules of round 0 of each trial to run.json."""
+    record = json.loads((Path(results_dir) / RUN_FILE).read_text())
+    _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(warmup_energy_j.items()))})
+
+
+def read_run_info(results_dir: Path) -> RunInfo | None:
+    """What was asked for, or None where there is no readable run.json."""
+    try:
+        record = json.loads((Path(results_dir) / RUN_FILE).read_text())
+        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(results_dir: Path, record: Mapping[str, Any]) -> Path:
+    path = results_dir / RUN_FILE
+    unfinished = path.with_name(f"{RUN_FILE}.tmp")
+    unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
+    os.replace(unfinished, path)
+    return path

@@ -1,0 +1,100 @@
+"""One trial: a method on a scenario with a seed, as a BippoConfig and as a Tune Trainable."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.utils import force_list
+from ray.tune import PlacementGroupFactory
+
+import envs
+from bippo_rllib import Bippo, BippoConfig
+from experiments.methods import METHODS
+from experiments.row_callback import RowCallback, TrialInfo
+from experiments.settings import apply_settings, describe, split_settings
+
+
+class ObservedRounds(envs.FederatedRounds):
+    """FederatedRounds that remembers, for the rows, who was live in the last round and what each one's cost was in it.
+
+    After a step the environment itself only knows those of the next round.
+    """
+
+    round_clients: tuple[int, ...] = ()
+    round_costs_j: np.ndarray = np.empty(0)
+
+    def step(self, actions: Mapping[str, int]) -> Any:
+        self.round_clients = tuple(_client_id(agent) for agent in self.agents)
+        self.round_costs_j = self.costs_j[list(self.round_clients)]
+        return super().step(actions)
+
+
+def _client_id(agent: str) -> int:
+    """`client_003` and its second stay `client_003#1` are client 3."""
+    return int(agent.partition("#")[0].rpartition("_")[2])
+
+
+def observed_rounds(**federation: Any) -> ObservedRounds:
+    """As `envs.parallel_env`."""
+    return ObservedRounds(envs.FederationConfig(**federation))
+
+
+def bippo_config(
+    info: TrialInfo, federation: Mapping[str, Any], settings: Mapping[str, Any], rounds: int
+) -> BippoConfig:
+    """The configuration of one trial.
+
+    Args:
+        info: Scenario, method and seed; they go into every row.
+        federation: Keywords of `envs.parallel_env` without `rounds` and `seed`.
+        settings: Algorithm settings, and federation settings under `env.`, that override the scenario's.
+        rounds: FL rounds.
+    """
+    algorithm, overrides = split_settings(settings)
+    keywords = {**federation, **overrides, "rounds": rounds, "seed": info.seed}
+    config = BippoConfig().environment(env=observed_rounds, env_config=keywords).debugging(seed=info.seed)
+    config = METHODS[info.method].configure(config)
+    config.callbacks(functools.partial(RowCallback, info))
+    return apply_settings(config, algorithm)
+
+
+def config_of(space: Mapping[str, Any]) -> BippoConfig:
+    """The configuration of one point of a study's search space, see `study.param_space`."""
+    searched = dict(space["search"])
+    info = TrialInfo(space["scenario"], space["method"], int(space["seed"]), describe(searched))
+    return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
+
+
+class StudyTrial(Bippo):
+    """Bippo for a point of a study's search space: one torch thread, and rows that survive a kill."""
+
+    def __init__(self, config: Any = None, **kwargs: Any) -> None:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        torch.set_num_threads(1)
+        super().__init__(config_of(config) if isinstance(config, dict) else config, **kwargs)
+
+    @classmethod
+    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+        """One core, and the trial's share of a GPU if its FL training runs on one."""
+        return PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Rows are at least as new as any checkpoint."""
+        self.flush_rows()
+        super().save_checkpoint(checkpoint_dir)
+
+    def cleanup(self) -> None:
+        """The last rows, also of a trial that is stopped early."""
+        self.flush_rows()
+        super().cleanup()
+
+    def flush_rows(self) -> None:
+        """Write rows that are not on disk yet."""
+        for callback in force_list(self.callbacks):
+            if isinstance(callback, RowCallback):
+                callback.flush()

@@ -1,0 +1,35 @@
+"""Package metadata and dependencies; tool settings are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+TEST = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
+
+setup(
+    name="bippo-rllib",
+    version="0.1.0",
+    description="Learns which clients of a federated-learning run should train each round, under a hard energy budget.",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    packages=["bippo_rllib", "envs", "experiments"],
+    package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
+    install_requires=[
+        "ray[rllib,tune]==2.60.*",
+        "torch>=2.9",
+        "torchvision>=0.24",
+        "gymnasium>=1.2",
+        "pettingzoo>=1.25",
+        "numpy>=2.0",
+        "scikit-learn>=1.5",
+        "matplotlib>=3.9",
+    ],
+    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
+    classifiers=[
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

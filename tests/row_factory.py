@@ -1,0 +1,47 @@
+"""Rows as a study would write them, for tests that read rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.rows import RowWriter
+
+
+def make_rows(
+    accuracy: Sequence[float], method: str = "bippo", seed: int = 7, setting: str = "", **columns: Any
+) -> list[dict[str, Any]]:
+    """One row per entry of `accuracy`; two clients of 1 J and 2 J, a budget of 2 J, the second one trains."""
+    row = {
+        "scenario": "digits",
+        "method": method,
+        "seed": seed,
+        "trial": " ".join(filter(None, [f"{method}-seed{seed}", setting])).replace(" ", "-"),
+        "setting": setting,
+        "reward": 0.0,
+        "energy_j": 2.0,
+        "budget_j": 2.0,
+        "num_clients": 2,
+        "num_selected": 1,
+        "selected": [1],
+        "clients": [0, 1],
+        "costs_j": [1.0, 2.0],
+        "epsilon": float("nan"),
+        "fl_seconds": 1.0,
+        "rl_seconds": 0.01,
+        **columns,
+    }
+    return [
+        {**row, "round": index + 1, "mean_accuracy": value, "accuracies": [value, value]}
+        for index, value in enumerate(accuracy)
+    ]
+
+
+def write_trial(results_dir: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write one trial's rows to its folder; returns the file."""
+    writer = RowWriter(results_dir / rows[0]["trial"])
+    for row in rows:
+        writer.append(row)
+    writer.flush()
+    return writer.path

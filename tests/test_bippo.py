@@ -1,0 +1,332 @@
+"""BippoConfig and Bippo under RLlib: selections, updates, checkpoints, connectors, refused settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.rl_module.rl_module import RLModule
+from torch.utils._python_dispatch import TorchDispatchMode
+from toy_envs import Bandit, Workers
+
+from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector
+from bippo_rllib.columns import SUGGESTION
+
+pytestmark = pytest.mark.usefixtures("ray_session")
+
+
+def config(env=Workers, seed: int = 7, **keywords) -> BippoConfig:
+    return BippoConfig().environment(env, env_config=keywords).debugging(seed=seed, log_level="ERROR")
+
+
+def snapshot(algo: Bippo) -> dict[str, torch.Tensor]:
+    learner = algo.learner_group._learner
+    tensors = {f"weights/{name}": t.clone() for name, t in algo.bank.stacked.items()}
+    for moment in ("exp_avg", "exp_avg_sq"):
+        tensors |= {f"{moment}/{name}": t.clone() for name, t in getattr(learner.adam, moment).items()}
+    return tensors | {"steps": learner.adam.steps.clone()}
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], rows: list[int] | None = None) -> bool:
+    pick = slice(None) if rows is None else rows
+    return all(torch.equal(a[name][pick], b[name][pick]) for name in a)
+
+
+def test_train_is_one_step_within_the_budget_and_updates_only_full_batches():
+    algo = config(num_workers=6, rounds=100).build_algo()
+    counts = np.zeros(6, dtype=int)
+    for step in range(1, 13):
+        before = snapshot(algo)
+        algo.train()
+        env = algo.parallel_env
+        assert env.time == step
+        actions = np.array([env.last_actions[a] for a in env.possible_agents])
+        costs = np.array([1.0, 2.0] * 3)
+        assert actions @ costs <= 3.0
+        assert (actions @ costs + costs[actions == 0] > 3.0).all()  # nothing left out would fit
+        counts += actions
+        updated = np.flatnonzero(counts == 2)
+        counts[updated] = 0
+        after, others = snapshot(algo), [n for n in range(6) if n not in updated]
+        assert same(before, after, others)
+        assert all(
+            not torch.equal(before["weights/actor.0.weight"][n], after["weights/actor.0.weight"][n]) for n in updated
+        )
+    assert algo.learner_group._learner.buffer.counts.tolist() == counts.tolist()
+    algo.stop()
+
+
+def test_episodes_follow_each_other_and_batches_wait_across_them():
+    algo = config(num_workers=3, rounds=3).build_algo()
+    results = [algo.train() for _ in range(7)]
+    assert algo.parallel_env.resets == 3
+    assert algo.parallel_env.time == 1
+    assert results[2]["env_runners"]["episode_len_mean"] == 3
+    assert results[6]["learners"]["__all_modules__"]["num_env_steps_trained_lifetime"] == 7
+    algo.stop()
+
+
+def test_an_agent_leaves_in_mid_episode():
+    algo = config(num_workers=4, rounds=6, leaves_at=2).build_algo()
+    for _ in range(8):
+        algo.train()
+    assert algo.parallel_env.resets == 2
+    algo.stop()
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not():
+    def run(seed: int) -> dict[str, torch.Tensor]:
+        algo = config(seed=seed, num_workers=5, rounds=50).build_algo()
+        for _ in range(15):
+            algo.train()
+        algo.stop()
+        return snapshot(algo)
+
+    first = run(1)
+    assert same(first, run(1))
+    assert not same(first, run(2))
+
+
+def test_a_checkpoint_restores_everything_and_goes_on_in_mid_episode(tmp_path):
+    algo = config(num_workers=5, rounds=50).build_algo()
+    for _ in range(9):
+        algo.train()
+    assert algo.learner_group._learner.buffer.counts.sum() > 0  # something waits
+    path = algo.save_to_path(tmp_path / "checkpoint")
+    restored = Bippo.from_checkpoint(path)
+    assert restored.sampler.get_state() == algo.sampler.get_state()
+    assert same(snapshot(algo), snapshot(restored))
+    rows = np.arange(5)
+    saved, loaded = (a.learner_group._learner.buffer.get_state(rows) for a in (algo, restored))
+    assert all(np.array_equal(saved[name], loaded[name]) for name in saved)
+    for _ in range(6):
+        algo.train(), restored.train()
+        assert restored.parallel_env.last_actions == algo.parallel_env.last_actions
+    assert restored.parallel_env.time == 15
+    assert same(snapshot(algo), snapshot(restored))
+    single = RLModule.from_checkpoint(f"{path}/learner_group/learner/rl_module/worker_03")
+    fresh = Bippo.from_checkpoint(path)
+    for name, value in fresh.get_module("worker_03").state_dict().items():
+        assert torch.equal(single.state_dict()[name], value)
+        assert torch.equal(value, fresh.bank.stacked[name][3])
+    for each in (algo, restored, fresh):
+        each.stop()
+
+
+def test_a_checkpoint_of_other_clients_is_refused(tmp_path):
+    algo = config(num_workers=3).build_algo()
+    algo.train()
+    path = algo.save_to_path(tmp_path / "checkpoint")
+    other = config(num_workers=4).build_algo()
+    with pytest.raises(ValueError, match=r"only here \['worker_03'\]"):
+        other.restore_from_path(path)
+    algo.stop(), other.stop()
+
+
+class ZeroSuggestion(ConnectorV2):
+    """A user's piece: keeps one agent from being suggested."""
+
+    agent: str
+
+    def __call__(self, *, batch, **kwargs):
+        for key in batch[SUGGESTION]:
+            if key[1] == self.agent:
+                batch[SUGGESTION][key] = [np.float32(0.0)]
+        return batch
+
+
+@pytest.mark.parametrize(("zeroed", "picked"), [("worker_00", "worker_02"), ("worker_02", "worker_00")])
+def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
+    piece = ZeroSuggestion()
+    piece.agent = zeroed
+    # Two workers cost 1 and two cost 2; with a budget of 1 it is one or the other of the cheap ones.
+    greedy = config(num_workers=4, rounds=100, budget=1.0).training(sampler="greedy")
+    algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: piece).build_algo()
+    names = [type(each).__name__ for each in algo.env_runner._module_to_env.connectors]
+    assert names.index("ZeroSuggestion") == names.index("BudgetSamplerConnector") - 1
+    for _ in range(4):
+        algo.train()
+        assert [a for a, act in algo.parallel_env.last_actions.items() if act] == [picked]
+    algo.stop()
+
+
+def test_without_the_sampler_the_run_is_refused():
+    algo = config().build_algo()
+    algo.env_runner._module_to_env.remove("BudgetSamplerConnector")
+    with pytest.raises(ValueError, match="no BudgetSamplerConnector in the module-to-env pipeline"):
+        algo.train()
+    algo.stop()
+
+
+def test_a_users_own_sampler_piece_is_not_doubled():
+    own = config().env_runners(module_to_env_connector=lambda env, spaces: [BudgetSamplerConnector(strategy="greedy")])
+    algo = own.build_algo()
+    assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner._module_to_env.connectors) == 1
+    assert algo.sampler.strategy == "greedy"
+    algo.stop()
+
+
+def test_evaluating_without_exploration_neither_decays_nor_learns():
+    algo = config(num_workers=4, rounds=3).build_algo()
+    algo.train()
+    before, epsilon = snapshot(algo), algo.sampler.epsilon
+    algo.env_runner.sample(num_episodes=1, explore=False)
+    assert algo.sampler.epsilon == epsilon
+    assert same(before, snapshot(algo))
+    algo.stop()
+
+
+def test_nothing_is_learned_where_no_policy_is_to_be_trained():
+    algo = config(num_workers=4).training(sampler="random").multi_agent(policies_to_train=[]).build_algo()
+    before = snapshot(algo)
+    for _ in range(6):
+        algo.train()
+    assert same(before, snapshot(algo))
+    algo.stop()
+
+
+class CallCounter(TorchDispatchMode):
+    calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_loop_over_policies_in_the_forward_pass():
+    def calls(num_workers: int) -> int:
+        algo = config(num_workers=num_workers).training(hidden_size=8).build_algo()
+        batch = {policy_id: {"obs": torch.zeros(1, 3)} for policy_id in algo.bank.keys()}  # noqa: SIM118
+        with CallCounter() as counter:
+            outputs = algo.bank.forward_exploration(batch)
+        algo.stop()
+        assert len(outputs) == num_workers
+        return counter.calls
+
+    assert calls(20) == calls(300) > 5
+
+
+def test_adding_and_removing_a_policy_touches_no_other(tmp_path):
+    algo = config(num_workers=3, rounds=100).build_algo()
+    for _ in range(8):
+        algo.train()
+    before = snapshot(algo)
+    for n in range(97, 100):
+        algo.add_module(f"worker_{n}")
+    algo.remove_module("worker_97")
+    assert algo.bank.rows["worker_99"] == 5
+    assert same(before, snapshot(algo), [0, 1, 2])
+    for policy_id, row in algo.bank.rows.items():
+        weight = algo.get_module(policy_id).actor[0].weight
+        assert weight.data_ptr() == algo.bank.stacked["actor.0.weight"][row].data_ptr()
+    assert not torch.equal(algo.get_module("worker_98").actor[0].weight, algo.get_module("worker_99").actor[0].weight)
+    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
+    for _ in range(6):
+        algo.train(), restored.train()
+    assert algo.parallel_env.time == restored.parallel_env.time == 14
+    for policy_id in algo.bank.rows:
+        ours, theirs = (a.get_module(policy_id).state_dict() for a in (algo, restored))
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    algo.stop(), restored.stop()
+
+
+class NoCost(Workers):
+    def _infos(self):
+        return {a: {"price": 1.0, "budget": 3.0} for a in self.agents}
+
+
+class NegativeCost(Workers):
+    def _infos(self):
+        return {a: {"cost": -1.0 if a == "worker_01" else 1.0, "budget": 3.0} for a in self.agents}
+
+
+class TwoBudgets(Workers):
+    def _infos(self):
+        return {a: {"cost": 1.0, "budget": float(a[-1]) + 1.0} for a in self.agents}
+
+
+class ThreeActions(Workers):
+    def __init__(self):
+        super().__init__()
+        import gymnasium as gym
+
+        self._actions = gym.spaces.Discrete(3)
+
+
+class MixedObservations(Workers):
+    def observation_space(self, agent):
+        import gymnasium as gym
+
+        return gym.spaces.Box(-10, 10, (3 + int(agent[-1]),), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (NoCost, r"'worker_00' has no 'cost' \(found: budget, price\).*budget\(cost_key=...\)"),
+        (NegativeCost, "worker_01 has cost -1.0"),
+        (TwoBudgets, r"different budgets \(1.0 and 4.0"),
+        (ThreeActions, r"must be Discrete\(2\)"),
+        (MixedObservations, "give all agents observations of one shape"),
+    ],
+)
+def test_environments_that_do_not_fit_are_refused(env, message):
+    with pytest.raises(ValueError, match=message):
+        BippoConfig().environment(env).debugging(log_level="ERROR").build_algo().train()
+
+
+def test_other_info_keys_and_units_work():
+    algo = BippoConfig().environment(NoCost).budget(cost_key="price").debugging(seed=0, log_level="ERROR").build_algo()
+    algo.train()
+    assert sum(algo.parallel_env.last_actions.values()) == 3
+    algo.stop()
+
+
+def test_two_live_agents_on_one_policy_are_refused():
+    shared = config().multi_agent(policies={"shared"}, policy_mapping_fn=lambda agent_id, *args, **kwargs: "shared")
+    algo = shared.build_algo()
+    with pytest.raises(ValueError, match="4 agents act with policy 'shared'"):
+        algo.train()
+    algo.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.env_runners(num_env_runners=1), "num_env_runners=1 is not supported"),
+        (lambda c: c.env_runners(num_envs_per_env_runner=2), "num_envs_per_env_runner=2"),
+        (lambda c: c.learners(num_learners=1), "num_learners=1"),
+        (lambda c: c.training(train_batch_size_per_learner=4), "train_batch_size_per_learner=4"),
+        (lambda c: c.training(use_kl_loss=True), "use_kl_loss=True"),
+        (lambda c: c.training(minibatch_size=1), "minibatch_size=1"),
+        (lambda c: c.training(lr=[[0, 0.1], [10, 0.01]]), "lr=.* is a schedule"),
+        (lambda c: c.training(sampler="best"), "choose one of"),
+        (lambda c: c.training(epsilon=2.0), "epsilon is 2.0"),
+        (lambda c: c.training(policy_batch_size=0), "policy_batch_size is 0"),
+    ],
+)
+def test_settings_that_would_not_be_honoured_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change(config()).validate()
+
+
+@pytest.mark.parametrize("seed", [7, 28, 42])
+def test_bippo_finds_the_good_client_and_only_because_of_the_rewards(seed):
+    def margin(rewards: list[float] | None) -> tuple[float, list[float]]:
+        algo = config(Bandit, seed=seed, rewards=rewards).build_algo()
+        for _ in range(60):
+            algo.train()
+        observation = torch.tensor([[0.5, 1.0, 0.5, 0.5, 1.0]])
+        suggestions = [
+            algo.bank[policy_id].forward_inference({"obs": observation})[SUGGESTION].item()
+            for policy_id in sorted(algo.bank.rows)
+        ]
+        received = list(algo.parallel_env.rewards)
+        algo.stop()
+        return suggestions[0] - max(suggestions[1:]), received
+
+    learned, rewards = margin(None)
+    assert learned >= 0.2
+    shuffled = np.random.default_rng(seed).permutation(rewards).tolist()
+    assert margin(shuffled)[0] < 0.2

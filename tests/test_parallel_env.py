@@ -1,0 +1,71 @@
+"""The PettingZoo adapter: reset when asked, agents in the environment's order, one common end."""
+
+from __future__ import annotations
+
+import pytest
+from toy_envs import Workers
+
+from bippo_rllib import ParallelEnvAdapter
+from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY
+
+
+def adapter(**keywords) -> ParallelEnvAdapter:
+    return ParallelEnvAdapter({FACTORY_KEY: Workers, KEYWORDS_KEY: keywords})
+
+
+def test_constructing_does_not_reset():
+    env = adapter(num_workers=3)
+    assert env.parallel_env.resets == 0
+    assert env.possible_agents == ["worker_00", "worker_01", "worker_02"]
+    assert env.agents == []
+
+
+def test_the_round_limit_is_a_truncation_of_all():
+    env = adapter(num_workers=2, rounds=2)
+    env.reset(seed=0)
+    _, _, terminateds, truncateds, _ = env.step({"worker_00": 1, "worker_01": 0})
+    assert (terminateds["__all__"], truncateds["__all__"]) == (False, False)
+    observations, rewards, terminateds, truncateds, infos = env.step({"worker_00": 1, "worker_01": 0})
+    # Per-agent flags would make RLlib turn the common truncation into a termination.
+    assert (terminateds, truncateds) == ({"__all__": False}, {"__all__": True})
+    assert list(observations) == list(rewards) == list(infos) == ["worker_00", "worker_01"]
+
+
+def test_one_agent_leaves_while_the_others_stay():
+    env = adapter(num_workers=3, leaves_at=1)
+    env.reset(seed=0)
+    observations, _, _, truncateds, _ = env.step(dict.fromkeys(env.agents, 0))
+    assert truncateds == {"worker_00": True, "worker_01": False, "worker_02": False, "__all__": False}
+    assert "worker_00" in observations  # its last observation
+    assert env.agents == ["worker_01", "worker_02"]
+
+
+def test_time_in_the_environment_is_counted():
+    env = adapter()
+    env.reset(seed=0)
+    first = env.seconds
+    env.step(dict.fromkeys(env.agents, 0))
+    assert env.seconds > first > 0.0
+
+
+def test_state_round_trip_in_mid_episode():
+    env, other = adapter(rounds=9), adapter(rounds=9)
+    env.reset(seed=3)
+    env.step(dict.fromkeys(env.agents, 1))
+    observations, infos = other.set_state(env.get_state())
+    assert list(observations) == list(infos) == env.agents
+    act = dict.fromkeys(env.agents, 0)
+    ours, theirs = env.step(act), other.step(act)
+    assert all((ours[0][a] == theirs[0][a]).all() for a in env.agents)
+    assert ours[1:] == theirs[1:]
+
+
+def test_an_environment_without_state_says_so():
+    class Stateless(Workers):
+        get_state = property()  # hides the method: hasattr is False
+
+    env = ParallelEnvAdapter({FACTORY_KEY: Stateless})
+    env.reset(seed=0)
+    assert env.get_state() is None
+    with pytest.raises(AttributeError):
+        _ = env.parallel_env.get_state

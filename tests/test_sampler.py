@@ -1,0 +1,168 @@
+"""BudgetSampler: never over budget, maximal, and each strategy as described."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bippo_rllib import BudgetSampler
+from bippo_rllib.sampler import STRATEGIES
+
+COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e-12, 1e12]))
+BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(STRATEGIES),
+    st.lists(st.tuples(st.floats(0.0, 1.0) | st.just(0.5), COSTS), min_size=0, max_size=60),
+    BUDGETS,
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_selection_fits_the_budget_and_is_maximal(strategy, clients, budget, explore, seed):
+    scores, costs = [s for s, _ in clients], [c for _, c in clients]
+    picked = BudgetSampler(strategy, epsilon=0.5, seed=seed).select(scores, costs, budget, explore)
+    limit = budget * (1 + 1e-9)
+    spent = 0.0
+    for index in picked:
+        spent += costs[index]
+    assert spent <= limit
+    assert len(set(picked.tolist())) == len(picked)
+    for index in set(range(len(costs))) - set(picked.tolist()):
+        assert spent + costs[index] > limit
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("num_clients", [1, 1000])
+def test_all_sizes(strategy, num_clients):
+    rng = np.random.default_rng(0)
+    costs = rng.uniform(0.5, 1.5, num_clients)
+    picked = BudgetSampler(strategy, seed=0).select(rng.random(num_clients), costs, 0.1 * costs.sum() + 1.5)
+    assert 1 <= len(picked) <= num_clients
+    assert costs[picked].sum() <= (0.1 * costs.sum() + 1.5) * (1 + 1e-9)
+
+
+def test_greedy_skips_what_does_not_fit():
+    # Best first: 1 (cost 6) fits into 10, 0 (cost 5) no longer does, 2 (cost 4) does.
+    picked = BudgetSampler("greedy").select([0.8, 0.9, 0.1], [5.0, 6.0, 4.0], 10.0)
+    assert picked.tolist() == [1, 2]
+
+
+def test_budget_equal_to_cost_is_affordable_and_rounding_is_forgiven():
+    assert BudgetSampler("greedy").select([1.0], [3.0], 3.0).tolist() == [0]
+    # 0.1 + 0.2 = 0.30000000000000004 in binary.
+    assert len(BudgetSampler("greedy").select([1.0, 1.0], [0.1, 0.2], 0.3)) == 2
+
+
+def test_ties_are_broken_by_a_random_draw():
+    sampler = BudgetSampler("greedy", seed=3)
+    firsts = [int(sampler.select([0.5] * 4, [1.0] * 4, 1.0)[0]) for _ in range(400)]
+    assert np.bincount(firsts, minlength=4).min() > 60  # 100 expected each, standard deviation 8.7
+
+
+def test_epsilon_decays_once_per_exploring_selection():
+    sampler = BudgetSampler(seed=0)
+    for _ in range(3):
+        sampler.select([0.1, 0.9], [1.0, 1.0], 2.0)
+    assert sampler.epsilon == pytest.approx(0.9**3)
+    sampler.select([0.1, 0.9], [1.0, 1.0], 2.0, explore=False)
+    assert sampler.epsilon == pytest.approx(0.9**3)
+    for _ in range(40):
+        sampler.select([], [], 1.0)
+    assert sampler.epsilon == 0.05
+
+
+def test_epsilon_is_the_probability_of_a_random_pick():
+    # Budget for one of ten; the best is picked with probability (1 - eps) + eps / 10 = 0.775 at eps = 0.25.
+    sampler = BudgetSampler(epsilon=0.25, epsilon_decay=1.0, seed=0)
+    scores = np.arange(10.0)
+    hits = sum(int(sampler.select(scores, np.ones(10), 1.0)[0]) == 9 for _ in range(2000))
+    assert abs(hits / 2000 - 0.775) < 0.04
+
+
+@pytest.mark.parametrize("strategy", ["epsilon_greedy", "stochastic", "greedy"])
+def test_without_exploration_the_highest_score_wins(strategy):
+    sampler = BudgetSampler(strategy, epsilon=1.0, seed=0)
+    for _ in range(20):
+        assert sampler.select([0.2, 0.7, 0.6], [1.0, 1.0, 1.0], 2.0, explore=False).tolist() == [1, 2]
+
+
+def test_random_stays_random_without_exploration():
+    sampler = BudgetSampler("random", seed=0)
+    firsts = {int(sampler.select([0.0, 1.0], [1.0, 1.0], 1.0, explore=False)[0]) for _ in range(50)}
+    assert firsts == {0, 1}
+
+
+def test_stochastic_draws_in_proportion():
+    sampler = BudgetSampler("stochastic", seed=0)
+    firsts = [int(sampler.select([0.1, 0.3, 0.0], [1.0] * 3, 1.0)[0]) for _ in range(2000)]
+    shares = np.bincount(firsts, minlength=3) / 2000
+    assert shares[2] == 0.0
+    assert abs(shares[1] - 0.75) < 0.04
+
+
+@pytest.mark.parametrize("scale", [0.0, 5e-324, 1e308])
+def test_stochastic_with_extreme_scores(scale):
+    picked = BudgetSampler("stochastic", seed=0).select([scale] * 5, [1.0] * 5, 5.0)
+    assert sorted(picked.tolist()) == [0, 1, 2, 3, 4]
+
+
+def test_an_infinite_cost_is_never_paid():
+    assert BudgetSampler("greedy").select([1.0, 0.5], [math.inf, 1.0], math.inf).tolist() == [1]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_state_round_trip_repeats_the_draws(strategy):
+    sampler, other = BudgetSampler(strategy, seed=1), BudgetSampler(strategy, seed=2)
+    arguments = (np.full(30, 0.5), np.ones(30), 5.0)
+    sampler.select(*arguments)
+    other.set_state(sampler.get_state())
+    for _ in range(5):
+        assert sampler.select(*arguments).tolist() == other.select(*arguments).tolist()
+    assert sampler.epsilon == other.epsilon
+
+
+@pytest.mark.parametrize(
+    ("scores", "costs", "budget", "message"),
+    [
+        ([0.1, math.nan], [1.0, 1.0], 1.0, "bob has score nan"),
+        ([0.1, 0.2], [1.0, math.nan], 1.0, "bob has cost nan"),
+        ([0.1, 0.2], [-1.0, 1.0], 1.0, "ann has cost -1.0"),
+        ([0.1, 0.2], [1.0, 1.0], math.nan, "the budget is nan"),
+        ([0.1, 0.2], [1.0, 1.0], -1.0, "the budget is -1.0"),
+        ([0.1], [1.0, 1.0], 1.0, r"shape \(1,\)"),
+    ],
+)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_bad_input_is_refused_by_name(strategy, scores, costs, budget, message):
+    with pytest.raises(ValueError, match=message):
+        BudgetSampler(strategy).select(scores, costs, budget, names=["ann", "bob"])
+
+
+def test_negative_scores_are_refused_by_stochastic_only():
+    for strategy in STRATEGIES:
+        sampler = BudgetSampler(strategy, seed=0)
+        if strategy == "stochastic":
+            with pytest.raises(ValueError, match=r"client 1 has score -0\.5"):
+                sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)
+        else:
+            assert sorted(sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"strategy": "best"}, "choose one of epsilon_greedy, stochastic, greedy, random"),
+        ({"epsilon": 1.5}, "epsilon is 1.5"),
+        ({"epsilon_decay": 0.0}, "epsilon_decay is 0"),
+        ({"epsilon_min": -0.1}, "epsilon_min is -0.1"),
+    ],
+)
+def test_bad_settings_are_refused(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        BudgetSampler(**keywords)
