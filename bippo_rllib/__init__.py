@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo, BippoConfig
+    from bippo_rllib.client_selector import ClientSelector
     from bippo_rllib.connector import BudgetSamplerConnector
     from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
     from bippo_rllib.parallel_env import ParallelEnvAdapter
@@ -22,6 +23,7 @@ _HOME = {
     "BippoConfig": "bippo",
     "BudgetSampler": "sampler",
     "BudgetSamplerConnector": "connector",
+    "ClientSelector": "client_selector",
     "ParallelEnvAdapter": "parallel_env",
     "central_policy_macs": "macs",
     "count_macs": "macs",
@@ -33,6 +35,7 @@ __all__ = [
     "BippoConfig",
     "BudgetSampler",
     "BudgetSamplerConnector",
+    "ClientSelector",
     "ParallelEnvAdapter",
     "central_policy_macs",
     "count_macs",

@@ -1,4 +1,4 @@
-"""Advantages and the PPO objective as pure tensor functions (paper, section 4.1)."""
+"""Advantages and the PPO objective as pure tensor functions (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 def gae(
     rewards: Tensor, values: Tensor, next_values: Tensor, ends: Tensor, *, gamma: float, lambda_: float
 ) -> tuple[Tensor, Tensor]:
-    """Generalised advantage estimation over each policy's own participations (paper, eq. 6).
+    """Generalised advantage estimation over each policy's own participations (paper, eq. 7).
 
     ``delta_k = r_k + gamma * V(s_{k+1}) - V(s_k)`` and ``A_k = delta_k + gamma * lambda * A_{k+1}``. Steps are
     consecutive participations, with one factor whatever the number of rounds between them. Nothing is terminal, so
@@ -47,7 +47,7 @@ def ppo_loss(
     vf_loss_coeff: float = 1.0,
     vf_clip_param: float | None = None,
 ) -> Tensor:
-    """Clipped surrogate (paper, eq. 7) plus squared value error (eq. 8), averaged over each policy's batch.
+    """Clipped surrogate (paper, eq. 8) plus squared value error (eq. 9), averaged over each policy's batch.
 
     Args:
         log_probs: ``[..., K]`` log pi(participate | s) of the current policy.

@@ -1,0 +1,103 @@
+"""A trained selector without RLlib or Ray: load a checkpoint, ask which clients to train."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bippo_rllib.sampler import BudgetSampler
+from bippo_rllib.stacked_actor_critic import Stacked, actor_logits, gather_rows, log_prob_participate
+
+_POLICIES = Path("learner_group", "learner", "rl_module")
+_WEIGHTS = "module_state.pkl"
+
+
+class ClientSelector:
+    """Selects clients with trained policies, for a federated-learning server of any kind.
+
+    .. code-block:: python
+
+        selector = ClientSelector.from_checkpoint("results/.../checkpoint_000000")
+        chosen = selector.select(observations, costs, budget)
+
+    Args:
+        policies: Policy id -> state dict of that policy (``actor.0.weight``, ...).
+        sampler: How to pick; ``greedy`` by default.
+    """
+
+    def __init__(self, policies: Mapping[str, Mapping[str, np.ndarray]], sampler: BudgetSampler | None = None) -> None:
+        self._rows = {policy_id: row for row, policy_id in enumerate(policies)}
+        names = next(iter(policies.values())).keys() if policies else ()
+        self._stacked: Stacked = {
+            name: torch.stack([torch.as_tensor(policy[name]) for policy in policies.values()]) for name in names
+        }
+        self._sampler = sampler or BudgetSampler("greedy")
+
+    @classmethod
+    def from_checkpoint(cls, path: str | Path, sampler: BudgetSampler | None = None) -> ClientSelector:
+        """Reads the policies out of a checkpoint written by ``Bippo.save_to_path`` or Tune.
+
+        Checkpoints are pickles: load only those you trust.
+
+        Raises:
+            ValueError: If there are no policies at ``path``.
+        """
+        folder = Path(path) / _POLICIES
+        files = sorted(folder.glob(f"*/{_WEIGHTS}"))
+        if not files:
+            raise ValueError(f"no policies at {folder}; give the folder that Bippo.save_to_path wrote")
+        return cls({file.parent.name: pickle.loads(file.read_bytes()) for file in files}, sampler)
+
+    @property
+    def policy_ids(self) -> list[str]:
+        """Clients it has a policy for."""
+        return list(self._rows)
+
+    def suggestions(self, observations: Mapping[str, Sequence[float]]) -> dict[str, float]:
+        """P(participate | s) of each client: observations ``[obs_dim]`` -> number in [0, 1].
+
+        Raises:
+            ValueError: For a client without a policy.
+        """
+        unknown = [client for client in observations if client not in self._rows]
+        if unknown:
+            raise ValueError(f"no policy for {unknown}; there are policies for {self.policy_ids}")
+        if not observations:
+            return {}
+        rows = torch.tensor([self._rows[client] for client in observations])
+        inputs = torch.tensor(np.stack([np.asarray(o, dtype=np.float32) for o in observations.values()]))
+        with torch.no_grad():
+            logits = actor_logits(gather_rows(self._stacked, rows), inputs.unsqueeze(1))
+        probabilities = log_prob_participate(logits).exp().squeeze(1).tolist()
+        return dict(zip(observations, probabilities, strict=True))
+
+    def select(
+        self, observations: Mapping[str, Sequence[float]], costs: Mapping[str, float], budget: float
+    ) -> list[str]:
+        """Clients to train in this round, best first; their summed cost fits the budget.
+
+        Args:
+            observations: Per available client what its policy was trained on, see the environment's page.
+            costs: What training each of them costs, in the unit of ``budget``.
+            budget: What the round may spend.
+
+        Raises:
+            ValueError: For a client without a policy or cost, and for what ``BudgetSampler.select`` refuses.
+        """
+        clients = list(observations)
+        missing = [client for client in clients if client not in costs]
+        if missing:
+            raise ValueError(f"no cost for {missing}; give one for every client in observations")
+        suggestions = self.suggestions(observations)
+        picked = self._sampler.select(
+            [suggestions[client] for client in clients],
+            [costs[client] for client in clients],
+            budget,
+            explore=False,
+            names=clients,
+        )
+        return [clients[index] for index in picked]

@@ -1,0 +1,39 @@
+"""Examples in the docs run as printed, and generated pages are up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_example_of_another_project_runs_in_a_folder_of_its_own(tmp_path):
+    page = (ROOT / "docs" / "using-bippo-elsewhere.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    printed = re.search(r"```\n(would report now: .*)\n```", page).group(1)
+    (tmp_path / "sensors.py").write_text(code, encoding="utf-8")
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "__init__.py").write_text("raise ImportError('not the envs you are looking for')\n")
+    result = subprocess.run(
+        [sys.executable, "sensors.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip().splitlines()[-1] == printed
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    assert len(pages) >= 5
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
