@@ -56,14 +56,15 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     Raises:
         ValueError: If there is nothing to add or the sum may exceed 64 bits.
     """
-    parts = list(sums)
-    if not parts:
+    # One after the other: of a large model, not all clients' sums may fit into memory.
+    total: Tensor | None = None
+    num_samples = bound = 0
+    for part in sums:
+        num_samples += part.num_samples
+        bound = _checked(bound + part.bound, num_samples)
+        total = part.total.clone() if total is None else total.add_(part.total)
+    if total is None:
         raise ValueError("no client to average; pass at least one")
-    num_samples = sum(part.num_samples for part in parts)
-    bound = _checked(sum(part.bound for part in parts), num_samples)
-    total = parts[0].total.clone()
-    for part in parts[1:]:
-        total += part.total
     return WeightedSum(total, num_samples, bound)
 
 

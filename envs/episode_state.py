@@ -52,8 +52,18 @@ class EpisodeState:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> EpisodeState:
-        """The inverse of ``to_dict``; shares nothing with ``state``."""
+    def from_dict(cls, state: dict[str, Any], num_clients: int, num_weights: int) -> EpisodeState:
+        """The inverse of ``to_dict``; shares nothing with ``state``.
+
+        Raises:
+            ValueError: If the state is that of another number of clients or weights.
+        """
+        for what, found, expected in (
+            ("clients", len(state["accuracies"]), num_clients),
+            ("weights", len(state["weights"]), num_weights),
+        ):
+            if found != expected:
+                raise ValueError(f"the state has {found} {what}, this env {expected}; use the same configuration")
         fields = copy.deepcopy(state)
         if fields["last_round"] is not None:
             fields["last_round"] = RoundResult(**fields["last_round"])

@@ -60,6 +60,7 @@ class SerialExecutor:
     def __init__(self, config: FederationConfig) -> None:
         self._config = config
         self._dataset = load_dataset(config.dataset, config.data_dir)
+        _check_device(config.device)
         model = build_model(config.model_name, self._dataset.input_shape, len(self._dataset.classes))
         self._model = model.to(config.device).to(memory_format=torch.channels_last)
         self._clients: list[ClientData] = []
@@ -120,3 +121,11 @@ class SerialExecutor:
         index = torch.from_numpy(indices)
         scaled = self._dataset.scaled(images[index]).to(self._config.device, memory_format=torch.channels_last)
         return scaled, labels[index].to(self._config.device)
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.zeros(1, device=device)
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(f"device {device!r} cannot be used: {message}; use device='cpu'") from error

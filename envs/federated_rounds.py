@@ -213,8 +213,13 @@ class FederatedRounds(ParallelEnv):
         return None if self._state is None else self._state.to_dict()
 
     def set_state(self, state: dict[str, Any] | None) -> None:
-        """Goes on from what ``get_state`` of an env with the same configuration returned."""
-        self._state = None if state is None else EpisodeState.from_dict(state)
+        """Goes on from what ``get_state`` of an env with the same configuration returned.
+
+        Raises:
+            ValueError: If the state is that of another number of clients or another model.
+        """
+        sizes = self.config.num_clients, self._federation.num_weights
+        self._state = None if state is None else EpisodeState.from_dict(state, *sizes)
         self.agents = [] if self._state is None else [self.possible_agents[client] for client in self._state.live]
 
     def __reduce__(self) -> tuple[Any, ...]:

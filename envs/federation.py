@@ -15,11 +15,17 @@ from envs.datasets import load_dataset
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
 from envs.executors import Executor, RoundKey
-from envs.models import build_model, get_flat, num_parameters
+from envs.models import build_model, get_flat, num_parameters, num_weights
 from envs.partition import Partition, make_partition
 from envs.reward import REWARDS
 from envs.rng import keyed_seed
 from envs.round_result import RoundResult
+
+
+def client_names(num_clients: int) -> list[str]:
+    """``client_000``, ``client_001``, ...: at least three digits and all of one length, so that they sort as text."""
+    width = max(3, len(str(num_clients - 1)))
+    return [f"client_{client:0{width}d}" for client in range(num_clients)]
 
 
 class Federation:
@@ -30,10 +36,11 @@ class Federation:
         make_executor: What trains and evaluates, given the configuration.
 
     Attributes:
-        names: ``client_000``, ... by client id, padded so that they sort as text.
+        names: ``client_000``, ... by client id.
         labels: Per client the labels it holds.
         num_samples: ``int64[num_clients]`` training samples.
         num_parameters: Parameters of the model.
+        num_weights: Length of its flat weights, buffers included.
         cost_model: Joules by client and frequency.
         start_costs_j: ``float64[num_clients]`` costs at the start.
         budget_j: Joules a round may spend.
@@ -49,12 +56,12 @@ class Federation:
         self._executor: Executor | None = None
         self._assigned_seed: int | None = None
         self._dataset = load_dataset(config.dataset, config.data_dir)
-        width = max(3, len(str(config.num_clients - 1)))
-        self.names = [f"client_{client:0{width}d}" for client in range(config.num_clients)]
+        self.names = client_names(config.num_clients)
         partition = self._partition(config.seed)
         self.labels = partition.labels
         self.num_samples = np.array([len(indices) for indices in partition.train])
-        self.num_parameters = num_parameters(self._model(seed=0))
+        model = self._model(seed=0)
+        self.num_parameters, self.num_weights = num_parameters(model), num_weights(model)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
@@ -90,9 +97,9 @@ class Federation:
         started = time.perf_counter()
         live = list(state.live)
         previous = float(np.mean(state.accuracies[live]))
-        state.round += 1
         if selected:
             self._train(state, selected)
+        state.round += 1
         accuracy = float(np.mean(state.accuracies[live]))
         fl_seconds = time.perf_counter() - started
         state.last_round = RoundResult(
@@ -115,7 +122,7 @@ class Federation:
 
     def _train(self, state: EpisodeState, selected: list[int]) -> None:
         executor = self._ready_executor(state.seed)
-        key = RoundKey(state.seed, state.episode, state.round)
+        key = RoundKey(state.seed, state.episode, state.round + 1)
         live = list(state.live)
         state.weights = aggregation.mean(executor.train(state.weights, selected, key, self.config.local_epochs))
         state.accuracies[live] = executor.accuracies(state.weights, live)

@@ -43,6 +43,11 @@ def get_flat(model: nn.Module) -> Tensor:
     return torch.cat([tensor.reshape(-1) for tensor in weight_tensors(model)]).cpu()
 
 
+def num_weights(model: nn.Module) -> int:
+    """Length of the flat weights."""
+    return sum(tensor.numel() for tensor in weight_tensors(model))
+
+
 def set_flat(model: nn.Module, flat: Tensor) -> None:
     """Copies ``flat`` into the weights in place, so that their memory format stays."""
     tensors = weight_tensors(model)

@@ -98,7 +98,7 @@ def test_paper_partition_uses_classes_about_equally():
     partition = make_partition("paper", train, test, 10, [1200] * 20, [200] * 20)
     use = np.bincount(train[np.concatenate(partition.train)], minlength=10)
     assert use.sum() == 24_000 and use.min() >= 2200 and use.max() <= 2600
-    assert sorted(labels[0] for labels in partition.labels[15:]) == sorted({ls[0] for ls in partition.labels[15:]})
+    assert len({labels for labels in partition.labels[15:]}) == 5
 
 
 @pytest.mark.parametrize("sizes", [[600, 1200, 1800] * 16, list(np.repeat([600, 1200, 1800], 16))])

@@ -1,0 +1,187 @@
+"""Every data layout on tiny generated files, and one clear line for what is missing or broken."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny_data import labels, pixels, write_cifar_batches, write_idx, write_image_folders
+
+from envs import datasets, image_folders
+
+
+@pytest.fixture(autouse=True)
+def own_cache_and_no_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("BIPPO_DATA", raising=False)
+    yield
+    datasets._load.cache_clear()
+
+
+def check(dataset, channels, size, num_train, num_test):
+    assert dataset.train_images.shape == (num_train, channels, size, size)
+    assert dataset.test_images.shape == (num_test, channels, size, size)
+    assert dataset.input_shape == (channels, size, size)
+    for images, label in ((dataset.train_images, dataset.train_labels), (dataset.test_images, dataset.test_labels)):
+        assert images.dtype == torch.uint8 and label.dtype == torch.int64
+        # tiny_data makes rows 2 * label and 2 * label + 1 the bright ones: pictures belong to labels and are not turned
+        assert (images.float().mean(dim=(1, 3)).argmax(dim=1) // 2 == label).all()
+
+
+@pytest.mark.parametrize("where", ["", "fashion-mnist", "FashionMNIST/raw"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_fashion_mnist_idx_files(tmp_path, where, zipped):
+    write_idx(tmp_path / "data" / where, zipped=zipped)
+    check(datasets.load_dataset("fashion_mnist", tmp_path / "data"), 1, 28, 60, 60)
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_cifar10_batches(tmp_path, archive):
+    write_cifar_batches(tmp_path / "data", archive=archive)
+    check(datasets.load_dataset("cifar10", tmp_path / "data"), 3, 32, 250, 50)
+
+
+@pytest.mark.parametrize("where", ["", "cifar10-images"])
+def test_cifar10_image_folders(tmp_path, where):
+    write_image_folders(tmp_path / "data" / where, suffix="jpg")
+    check(datasets.load_dataset("cifar10", tmp_path / "data"), 3, 32, 40, 40)
+
+
+def test_fashion_mnist_image_folders_are_read_as_grey(tmp_path):
+    write_image_folders(tmp_path, size=28)
+    check(datasets.load_dataset("fashion_mnist", tmp_path), 1, 28, 40, 40)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_own_image_folder(tmp_path, channels):
+    write_image_folders(tmp_path, classes=4, size=16, channels=channels)
+    dataset = datasets.load_dataset("image_folder", tmp_path)
+    check(dataset, channels, 16, 16, 16)
+    assert dataset.classes == ("class_0", "class_1", "class_2", "class_3")
+
+
+def test_folders_of_another_data_set_are_not_mistaken(tmp_path):
+    write_image_folders(tmp_path / "cifar10-images")
+    with pytest.raises(ValueError, match="no fashion_mnist data found"):
+        datasets.load_dataset("fashion_mnist", tmp_path)
+
+
+def test_image_values_are_exact(tmp_path):
+    write_image_folders(tmp_path, classes=3, per_class=1, size=8)
+    dataset = datasets.load_dataset("image_folder", tmp_path)
+    expected = pixels(labels(1, 3), 8, 3, seed=0).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(dataset.train_images.numpy(), expected)
+
+
+def test_bippo_data_is_looked_into(tmp_path, monkeypatch):
+    write_idx(tmp_path)
+    monkeypatch.setenv("BIPPO_DATA", str(tmp_path))
+    assert len(datasets.load_dataset("fashion_mnist").train_labels) == 60
+
+
+def test_digits_are_split_once_and_for_all():
+    dataset = datasets.load_dataset("digits")
+    assert (len(dataset.train_labels), len(dataset.test_labels)) == (1257, 540)
+    shares = torch.bincount(dataset.train_labels) / torch.bincount(
+        torch.cat([dataset.train_labels, dataset.test_labels])
+    )
+    assert ((shares > 0.69) & (shares < 0.71)).all()
+    scaled = dataset.scaled(dataset.train_images)
+    assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
+
+
+def test_second_load_is_the_same_object(tmp_path):
+    write_idx(tmp_path)
+    assert datasets.load_dataset("fashion_mnist", tmp_path) is datasets.load_dataset("fashion_mnist", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [
+        (
+            "fashion_mnist",
+            ["torchvision.datasets.FashionMNIST", "apt-get install dataset-fashion-mnist", "train/<class>"],
+        ),
+        ("cifar10", ["torchvision.datasets.CIFAR10", "cifar-10-python.tar.gz", "train/<class>"]),
+        ("image_folder", ["train/<class>/*"]),
+    ],
+)
+def test_missing_data_names_the_ways_to_get_it(tmp_path, name, ways):
+    with pytest.raises(ValueError, match=f"no {name} data found; looked in {tmp_path}") as error:
+        datasets.load_dataset(name, tmp_path)
+    assert all(way in str(error.value) for way in ways) and "\n" not in str(error.value)
+    with pytest.raises(ValueError, match=r"neither data_dir nor \$BIPPO_DATA is set"):
+        datasets.load_dataset(name)
+
+
+def test_a_zip_is_to_be_unzipped(tmp_path):
+    (tmp_path / "cifar10-images.zip").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"unzip .*cifar10-images.zip"):
+        datasets.load_dataset("cifar10", tmp_path)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="data set is 'mnist'; choose one of digits, fashion_mnist"):
+        datasets.load_dataset("mnist")
+
+
+@pytest.mark.parametrize("content", [b"no image", None])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_corrupt_image_is_named(tmp_path, suffix, content):
+    write_image_folders(tmp_path, suffix=suffix)
+    broken = tmp_path / "train" / "class_3" / f"0013.{suffix}"
+    broken.write_bytes(broken.read_bytes()[:150] if content is None else content)
+    with pytest.raises(ValueError, match=f"corrupt image file {broken}; replace or remove it"):
+        datasets.load_dataset("cifar10", tmp_path)
+
+
+def test_odd_sized_image_is_named(tmp_path):
+    write_image_folders(tmp_path)
+    odd = tmp_path / "test" / "class_3" / "0013.png"
+    Image.new("RGB", (20, 32)).save(odd)
+    with pytest.raises(ValueError, match=f"{odd} has 20x32 pixels, .* has 32x32"):
+        datasets.load_dataset("cifar10", tmp_path)
+
+
+def test_truncated_original_files_are_named(tmp_path):
+    path = write_idx(tmp_path / "idx") / "train-images-idx3-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=f"corrupt or truncated file {path}"):
+        datasets.load_dataset("fashion_mnist", tmp_path / "idx")
+    path = write_cifar_batches(tmp_path / "cifar") / "cifar-10-batches-py" / "data_batch_2"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=f"corrupt or truncated file {path}"):
+        datasets.load_dataset("cifar10", tmp_path / "cifar")
+
+
+def test_classes_of_both_splits_must_agree(tmp_path):
+    write_image_folders(tmp_path)
+    shutil.rmtree(tmp_path / "test" / "class_7")
+    with pytest.raises(ValueError, match="only one has class_7"):
+        datasets.load_dataset("image_folder", tmp_path)
+
+
+def test_images_are_decoded_once(tmp_path, monkeypatch):
+    write_image_folders(tmp_path / "data")
+    first = datasets.load_dataset("image_folder", tmp_path / "data")
+    datasets._load.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(image_folders, "_decoded", None)
+        second = datasets.load_dataset("image_folder", tmp_path / "data")
+    assert torch.equal(first.train_images, second.train_images)
+
+    (cache,) = (tmp_path / "cache" / "bippo").iterdir()
+    cache.write_bytes(b"unreadable")
+    datasets._load.cache_clear()
+    assert torch.equal(datasets.load_dataset("image_folder", tmp_path / "data").test_images, first.test_images)
+
+
+def test_a_changed_image_is_decoded_again(tmp_path):
+    write_image_folders(tmp_path / "data")
+    datasets.load_dataset("image_folder", tmp_path / "data")
+    Image.new("RGB", (32, 32), (9, 9, 9)).save(tmp_path / "data" / "train" / "class_0" / "0000.png")
+    datasets._load.cache_clear()
+    assert (datasets.load_dataset("image_folder", tmp_path / "data").train_images[0] == 9).all()

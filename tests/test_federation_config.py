@@ -1,0 +1,93 @@
+"""The configuration refuses what makes no sense, in one line that says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from envs.config import DeviceChange, FederationConfig, config_from, paper_cpu_freq_hz
+
+
+def test_none_stands_for_the_data_sets_own():
+    digits, fashion, cifar = (FederationConfig(dataset=name) for name in ("digits", "fashion_mnist", "cifar10"))
+    assert (digits.model_name, fashion.model_name, cifar.model_name) == ("digits_cnn", "cnn", "resnet18")
+    assert (digits.train_sizes, fashion.train_sizes, cifar.train_sizes) == ((50,) * 20, (1200,) * 20, (1000,) * 20)
+    assert (digits.test_sizes, fashion.test_sizes, cifar.test_sizes) == ((20,) * 20, (200,) * 20, (200,) * 20)
+    assert (fashion.local_batch_size, fashion.learning_rate, fashion.local_epochs) == (32, 0.1, 5)
+    assert FederationConfig(batch_size=7, lr=0.2).local_batch_size == 7
+
+
+def test_per_client_fields_follow_the_number_of_clients():
+    config = dataclasses.replace(FederationConfig(), num_clients=3)
+    assert config.train_sizes == (50, 50, 50) and len(config.start_freq_hz) == 3
+    lists = FederationConfig(num_clients=2, train_samples=[10, 20], cpu_freq_hz=[1e9, 2e9])
+    assert lists.train_sizes == (10, 20) and lists.start_freq_hz == (1e9, 2e9)
+    assert hash(lists) == hash(dataclasses.replace(lists))
+
+
+def test_two_of_five_in_each_quarter_are_cheap():
+    assert [client for client, freq in enumerate(paper_cpu_freq_hz(20)) if freq == 700e6] == [
+        0,
+        1,
+        5,
+        6,
+        10,
+        11,
+        15,
+        16,
+    ]
+    assert sorted(paper_cpu_freq_hz(20)) == [700e6] * 8 + [1500e6] * 12
+    assert len(paper_cpu_freq_hz(7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dataset": "mnist"}, "dataset is 'mnist'; choose one of digits, fashion_mnist"),
+        ({"model": "vgg"}, "model is 'vgg'; choose one of"),
+        ({"partition": "dirichlet"}, "choose one of paper, dirichlet_over_clients, dirichlet_over_labels"),
+        ({"reward": "loss"}, "reward is 'loss'; choose one of accuracy_change, accuracy_target"),
+        ({"on_overrun": "warn"}, "on_overrun is 'warn'; choose one of raise, drop"),
+        ({"num_clients": 0}, "num_clients is 0; it must be a whole number of at least 1"),
+        ({"num_clients": True}, "num_clients is True"),
+        ({"rounds": 2.5}, "rounds is 2.5"),
+        ({"seed": -1}, "seed is -1; it must be a whole number of at least 0"),
+        ({"lr": math.nan}, "lr is nan; it must be a finite number above 0"),
+        ({"lr": 0.0}, "lr is 0.0"),
+        ({"alpha": -1.0}, "alpha is -1.0"),
+        ({"budget_share": 0.0}, "budget_share is 0.0; it must be a finite number above 0"),
+        ({"budget_j": -1.0}, r"budget_j is -1.0; it must be at least 0 \(math.inf for no limit\)"),
+        ({"budget_j": math.nan}, "budget_j is nan"),
+        ({"budget_j": "1"}, "budget_j is '1'; it must be a number"),
+        ({"reward_target": 80}, r"reward_target is 80; it must lie in \[0, 1\]"),
+        ({"train_samples": (50, 50)}, "train_samples has 2 entries; there are num_clients=20"),
+        ({"test_samples": 0}, "test_samples is 0"),
+        ({"cpu_freq_hz": 1e9}, "cpu_freq_hz is 1000000000.0; it must be a tuple"),
+        ({"cpu_freq_hz": (1e9,)}, "cpu_freq_hz has 1 entries; there are num_clients=20"),
+        ({"num_clients": 1, "cpu_freq_hz": (0,)}, "cpu_freq_hz is 0; it must be a finite number above 0"),
+        ({"device_changes": (DeviceChange(201, 0, 1e9),)}, "rounds go from 1 to 200, clients from 0 to 19"),
+        ({"device_changes": (DeviceChange(1, 20, 1e9),)}, "clients from 0 to 19"),
+        ({"device_changes": (DeviceChange(1, 0, math.inf),)}, "cpu_freq_hz of a DeviceChange is inf"),
+        ({"device_changes": ((1, 0, 1e9),)}, r"it must hold DeviceChange\(round, client, cpu_freq_hz\)"),
+        (
+            {"partition": "dirichlet_over_clients", "num_clients": 1, "train_samples": (9,)},
+            "train_samples must be one number, the mean",
+        ),
+    ],
+)
+def test_bad_fields_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message) as error:
+        FederationConfig(**fields)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_setting_suggests_the_one_meant():
+    with pytest.raises(ValueError, match="unknown setting 'num_client'; did you mean num_clients"):
+        config_from(num_client=3)
+
+
+@pytest.mark.parametrize("budget_j", [0, 0.0, 5, math.inf])
+def test_budgets_from_none_to_no_limit_are_accepted(budget_j):
+    assert FederationConfig(budget_j=budget_j).budget_j == budget_j

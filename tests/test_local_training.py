@@ -1,0 +1,122 @@
+"""Local SGD against a plain torch loop, and evaluation against one client at a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from envs.config import FederationConfig
+from envs.executors import RoundKey, SerialExecutor
+from envs.local_training import EVALUATION_BATCH, evaluate, evaluation_groups, train_locally
+from envs.models import build_model, get_flat
+from envs.partition import Partition
+
+
+def samples(count, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 1, 8, 8, generator=generator), torch.randint(0, 10, (count,), generator=generator)
+
+
+def test_equals_a_plain_loop():
+    """Two epochs of 23 samples in batches of 10, 10 and 3, weights moved by hand; independent of torch.optim."""
+    images, labels = samples(23)
+    model, plain = build_model("digits_cnn", (1, 8, 8), 10, seed=5), build_model("digits_cnn", (1, 8, 8), 10, seed=5)
+    train_locally(model, images, labels, epochs=2, batch_size=10, lr=0.1, rng=np.random.default_rng(3))
+
+    rng = np.random.default_rng(3)
+    for _ in range(2):
+        order = rng.permutation(23)
+        for start in (0, 10, 20):
+            batch = torch.as_tensor(order[start : start + 10])
+            log_probs = functional.log_softmax(plain(images[batch]), dim=1)
+            loss = -log_probs[torch.arange(len(batch)), labels[batch]].sum() / len(batch)
+            gradients = torch.autograd.grad(loss, list(plain.parameters()))
+            with torch.no_grad():
+                for parameter, gradient in zip(plain.parameters(), gradients, strict=True):
+                    parameter -= 0.1 * gradient
+    torch.testing.assert_close(get_flat(model), get_flat(plain), rtol=0.0, atol=1e-6)
+
+
+def test_batch_norm_is_in_training_mode():
+    model = build_model("resnet18", (1, 8, 8), 10, seed=1).eval()
+    images, labels = samples(4)
+    train_locally(model, images, labels, epochs=1, batch_size=4, lr=0.01, rng=np.random.default_rng(0))
+    assert model.training and model.bn1.running_mean.abs().max() > 0
+
+
+def test_channels_last_learns_the_same():
+    images, labels = samples(30)
+    flats = []
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        model = build_model("digits_cnn", (1, 8, 8), 10, seed=5).to(memory_format=memory_format)
+        resident = images.contiguous(memory_format=memory_format)
+        train_locally(model, resident, labels, epochs=1, batch_size=10, lr=0.1, rng=np.random.default_rng(3))
+        flats.append(get_flat(model))
+    torch.testing.assert_close(flats[0], flats[1], rtol=0.0, atol=1e-5)
+
+
+def test_evaluation_by_client():
+    images, labels = samples(60, seed=2)
+    model = build_model("digits_cnn", (1, 8, 8), 10, seed=5)
+    sizes = [10, 1, 49]
+    accuracies, losses = evaluate(model, images, labels, sizes)
+    starts = np.cumsum([0, *sizes])
+    for client, (start, end) in enumerate(pairwise(starts)):
+        logits = model(images[start:end]).detach()
+        correct = sum(int(row.argmax()) == int(label) for row, label in zip(logits, labels[start:end], strict=True))
+        assert accuracies[client] == correct / sizes[client]
+        assert losses[client] == pytest.approx(functional.cross_entropy(logits, labels[start:end]).item(), rel=1e-6)
+
+
+def test_evaluation_groups_are_large_and_keep_order():
+    sizes = [200] * 7 + [EVALUATION_BATCH * 3, 10]
+    groups = evaluation_groups(sizes)
+    assert [client for group in groups for client in group] == list(range(9))
+    assert groups == [[0, 1], [2, 3], [4, 5], [6], [7], [8]]
+
+
+@pytest.fixture
+def executor():
+    serial = SerialExecutor(FederationConfig(num_clients=3))
+    train = tuple(np.arange(start, start + 30) for start in (0, 30, 60))
+    test = tuple(np.arange(start, start + 11) for start in (0, 11, 22))
+    serial.assign(Partition(train, test, ((),) * 3))
+    return serial
+
+
+def test_groups_of_clients_add_up_to_the_whole(executor):
+    weights = get_flat(build_model("digits_cnn", (1, 8, 8), 10, seed=1))
+    key = RoundKey(seed=7, episode=0, round=3)
+    whole = executor.train(weights, [0, 1, 2], key, epochs=2)
+    parts = [executor.train(weights, clients, key, epochs=2) for clients in ([2], [1, 0])]
+    assert torch.equal(whole.total, parts[0].total + parts[1].total)
+    assert whole.num_samples == 90
+
+
+@pytest.mark.parametrize("other", [RoundKey(8, 0, 3), RoundKey(7, 1, 3), RoundKey(7, 0, 4)])
+def test_every_part_of_the_key_changes_the_shuffle(executor, other):
+    weights = get_flat(build_model("digits_cnn", (1, 8, 8), 10, seed=1))
+    base = executor.train(weights, [0], RoundKey(7, 0, 3), epochs=1).total
+    assert torch.equal(base, executor.train(weights, [0], RoundKey(7, 0, 3), epochs=1).total)
+    assert not torch.equal(base, executor.train(weights, [0], other, epochs=1).total)
+
+
+def test_losses_are_those_of_the_training_samples(executor):
+    model = build_model("digits_cnn", (1, 8, 8), 10, seed=1)
+    losses = executor.losses(get_flat(model), [2, 0])
+    data = executor._dataset
+    for loss, start in zip(losses, (60, 0), strict=True):
+        images, labels = data.train_images[start : start + 30], data.train_labels[start : start + 30]
+        logits = model(images.float() / 8.0 - 1.0)
+        assert loss == pytest.approx(functional.cross_entropy(logits, labels).item(), rel=1e-5)
+
+
+def test_a_diverging_client_is_named(executor):
+    weights = get_flat(build_model("digits_cnn", (1, 8, 8), 10, seed=1))
+    weights[0] = float("nan")
+    with pytest.raises(ValueError, match=r"client 1 diverged in round 4 at lr=0.1: .*not finite.*; lower lr"):
+        executor.train(weights, [1, 2], RoundKey(0, 0, 4), epochs=1)

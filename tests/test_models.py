@@ -1,0 +1,72 @@
+"""Sizes of the networks against the paper, and flat weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from envs.models import build_model, get_flat, num_parameters, set_flat, weight_tensors
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "parameters"),
+    [
+        # conv 8@3x3: 80, fc 8*4*4 -> 10: 1,290
+        ("digits_cnn", (1, 8, 8), 1_370),
+        # 20*26 + 50*501 + 500*801 + 10*501
+        ("cnn", (1, 28, 28), 431_080),
+        ("resnet18", (3, 32, 32), 11_173_962),
+    ],
+)
+def test_parameter_counts(name, shape, parameters):
+    model = build_model(name, shape, 10)
+    assert num_parameters(model) == parameters
+    assert model(torch.zeros(2, *shape)).shape == (2, 10)
+
+
+def test_resnet18_macs_of_the_paper():
+    """555,422,720 multiply-accumulates in convolutions and linear layers; a MAC is two operations."""
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        build_model("resnet18", (3, 32, 32), 10)(torch.zeros(1, 3, 32, 32))
+    assert counter.get_total_flops() // 2 == 555_422_720
+
+
+def test_initialisation_is_keyed_and_leaves_the_global_generator_alone():
+    before = torch.random.get_rng_state()
+    one, same, other = (get_flat(build_model("cnn", (1, 28, 28), 10, seed)) for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(one, same) and not torch.equal(one, other)
+
+
+def test_flat_weights_survive_a_round_trip_in_channels_last():
+    model = build_model("resnet18", (3, 32, 32), 10, seed=1)
+    with torch.no_grad():
+        for number, tensor in enumerate(weight_tensors(model)):
+            tensor.fill_(number)
+    flat = get_flat(model)
+    # 9,600 batch-norm statistics (running mean and variance of 4,800 channels) beside the parameters
+    assert flat.shape == (11_173_962 + 9_600,)
+    target = build_model("resnet18", (3, 32, 32), 10, seed=2).to(memory_format=torch.channels_last)
+    set_flat(target, flat)
+    assert all((tensor == number).all() for number, tensor in enumerate(weight_tensors(target)))
+    assert target.conv1.weight.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(get_flat(target), flat)
+
+
+def test_weights_in_channels_last_keep_their_logical_order():
+    model = build_model("digits_cnn", (3, 8, 8), 10, seed=1)
+    flat = get_flat(model)
+    assert torch.equal(get_flat(model.to(memory_format=torch.channels_last)), flat)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("cnn", (1, 8, 8)), ("resnet18", (3, 4, 4))])
+def test_too_small_images_are_refused(name, shape):
+    with pytest.raises(ValueError, match=rf"model '{name}' needs images of at least \d+ pixels"):
+        build_model(name, shape, 10)
+
+
+def test_unknown_model():
+    with pytest.raises(ValueError, match="model is 'vgg'; choose one of digits_cnn, cnn, resnet18"):
+        build_model("vgg", (3, 32, 32), 10)

@@ -1,0 +1,74 @@
+"""The team reward and the observations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.observation import build_observations
+from envs.reward import REWARDS, accuracy_reward, accuracy_target_reward
+
+ACCURACY = st.floats(0.0, 1.0)
+
+
+def test_golden_values():
+    # 64**0.5 = 8 and 64**(1/3) = 4, with the sign of the change
+    assert accuracy_reward(0.25, 0.75) == pytest.approx(8.0)
+    assert accuracy_reward(1.0, 2 / 3) == pytest.approx(-4.0)
+    assert accuracy_reward(0.5, 0.5) == 0.0
+    # ln 1.0867 = 0.02 * ln 64 = 0.02 * 4.158883 = 0.0831777
+    assert accuracy_reward(0.50, 0.52) == pytest.approx(math.exp(0.02 * 4.158883083), rel=1e-9)
+    assert accuracy_reward(0.0, 1.0, base=3.0) == pytest.approx(3.0)
+
+
+@given(ACCURACY, ACCURACY)
+def test_antisymmetric_and_at_least_one_in_size(previous, current):
+    reward = accuracy_reward(previous, current)
+    assert reward == -accuracy_reward(current, previous)
+    assert (reward == 0.0) == (previous == current)
+    assert reward == 0.0 or 1.0 <= abs(reward) <= 64.0
+
+
+def test_accuracy_target_is_negative_below_the_target():
+    # 64**(0.3 - 0.8) - 1 = 1/8 - 1
+    assert accuracy_target_reward(0.3, 0.8) == pytest.approx(-0.875)
+    assert accuracy_target_reward(0.8, 0.8) == 0.0
+
+
+def test_registry_follows_the_functions():
+    assert REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
+    assert REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
+
+
+@pytest.mark.parametrize(("previous", "current"), [(float("nan"), 0.5), (0.5, 1.1), (-0.1, 0.5)])
+def test_accuracies_outside_the_unit_interval_are_refused(previous, current):
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        accuracy_reward(previous, current)
+
+
+def test_bad_base_is_refused():
+    with pytest.raises(ValueError, match="base is 0"):
+        accuracy_reward(0.1, 0.2, base=0.0)
+
+
+def test_observations_by_hand():
+    observations = build_observations(
+        accuracies=np.array([0.2, 0.6]),
+        num_samples=np.array([50, 200]),
+        costs_j=np.array([1.0, 3.0]),
+        budget_j=4.0,
+        participated=np.array([True, False]),
+    )
+    expected = np.array([[0.4, 0.25, 0.2, 0.25, 1.0], [0.4, 1.0, 0.6, 0.75, 0.0]], dtype=np.float32)
+    assert observations.dtype == np.float32
+    np.testing.assert_array_equal(observations, expected)
+
+
+@pytest.mark.parametrize(("budget_j", "share"), [(math.inf, 0.0), (0.0, 1.0)])
+def test_cost_share_without_a_finite_positive_budget(budget_j, share):
+    one = np.ones(1)
+    assert build_observations(one, one, one, budget_j, one)[0, 3] == share
