@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo, BippoConfig
     from bippo_rllib.client_selector import ClientSelector
     from bippo_rllib.connector import BudgetSamplerConnector
+    from bippo_rllib.episode_env_runner import EpisodeEnvRunner
     from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
     from bippo_rllib.parallel_env import ParallelEnvAdapter
     from bippo_rllib.sampler import BudgetSampler
@@ -24,6 +25,7 @@ _HOME = {
     "BudgetSampler": "sampler",
     "BudgetSamplerConnector": "connector",
     "ClientSelector": "client_selector",
+    "EpisodeEnvRunner": "episode_env_runner",
     "ParallelEnvAdapter": "parallel_env",
     "central_policy_macs": "macs",
     "count_macs": "macs",
@@ -36,6 +38,7 @@ __all__ = [
     "BudgetSampler",
     "BudgetSamplerConnector",
     "ClientSelector",
+    "EpisodeEnvRunner",
     "ParallelEnvAdapter",
     "central_policy_macs",
     "count_macs",

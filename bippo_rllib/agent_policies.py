@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from gymnasium import Space
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 
@@ -15,37 +14,46 @@ def policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
     return str(agent_id).split("#", maxsplit=1)[0]
 
 
-def _unwrapped(env: Any) -> MultiAgentEnv | None:
-    """The one ``MultiAgentEnv`` inside RLlib's vector env."""
-    if env is None:
-        return None
-    return env.envs[0].unwrapped if hasattr(env, "envs") else env.unwrapped
+def policy_spaces(
+    env: MultiAgentEnv, mapping_fn: Callable[..., str], policy_ids: Collection[str] = ()
+) -> dict[str, tuple[Space, Space]]:
+    """Observation and action space of each policy, in the order of the environment's agents.
 
+    Args:
+        env: The environment.
+        mapping_fn: Agent id -> policy id.
+        policy_ids: The policies there should be; all that agents map to if left out.
 
-def policies_in(env: Any, spaces: Mapping[str, Any] | None) -> list[str]:
-    """Policies of the environment's agents, in agent order, or of the spaces an env runner reports."""
-    environment = _unwrapped(env)
-    if environment is not None:
-        return list(dict.fromkeys(policy_of(agent_id) for agent_id in environment.possible_agents))
-    return [p for p in spaces or {} if p not in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES)]
-
-
-def spaces_by_policy(
-    mapping_fn: Callable[..., str],
-    env: Any,
-    spaces: Mapping[str, Any] | None,
-    policy_ids: list[str],
-    added: Mapping[str, RLModuleSpec],
-) -> dict[str, tuple[Any, Any]]:
-    """Observation and action space of each policy: those of the first agent that maps to it."""
-    environment = _unwrapped(env)
-    if environment is None:
-        return {p: (spaces or {})[p] for p in policy_ids}
-    found = {p: (spec.observation_space, spec.action_space) for p, spec in added.items()}
-    for agent_id in environment.possible_agents:
-        agent_spaces = (environment.get_observation_space(agent_id), environment.get_action_space(agent_id))
-        found.setdefault(mapping_fn(agent_id, None), agent_spaces)
-    missing = [p for p in policy_ids if p not in found]
+    Raises:
+        ValueError: If no agent maps to one of ``policy_ids``.
+    """
+    found: dict[str, tuple[Space, Space]] = {}
+    for agent_id in env.possible_agents:
+        policy_id = mapping_fn(agent_id, None)
+        if policy_id not in found:
+            found[policy_id] = (env.get_observation_space(agent_id), env.get_action_space(agent_id))
+    missing = sorted(set(policy_ids) - set(found))
     if missing:
         raise ValueError(f"no agent of the environment maps to {missing}; check .multi_agent(policies=...)")
-    return {p: found[p] for p in policy_ids}
+    return {p: found[p] for p in policy_ids} if policy_ids else found
+
+
+def common_spaces(spaces: Mapping[str, tuple[Space, Space]]) -> tuple[Space, Space]:
+    """The one pair of spaces that all policies share.
+
+    Raises:
+        ValueError: If two policies differ; the message names them.
+    """
+    first = next(iter(spaces))
+    for policy_id, pair in spaces.items():
+        if pair != spaces[first]:
+            raise ValueError(
+                f"policy {policy_id!r} has spaces {pair}, policy {first!r} {spaces[first]}; the policies are "
+                "stacked, so give all agents observations of one shape (pad the shorter ones) and the same bounds"
+            )
+    return spaces[first]
+
+
+def environment_in(env: Any) -> MultiAgentEnv:
+    """The one ``MultiAgentEnv`` inside RLlib's vector env."""
+    return env.envs[0].unwrapped if hasattr(env, "envs") else env.unwrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from pettingzoo import ParallelEnv
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.algorithms.ppo.ppo import PPO, PPOConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.connectors.env_to_module import EnvToModulePipeline
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.policy.policy import PolicySpec
 from ray.rllib.utils.metrics import (
@@ -21,11 +24,12 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from bippo_rllib.agent_policies import policies_in, policy_of, spaces_by_policy
+from bippo_rllib.agent_policies import common_spaces, environment_in, policy_of, policy_spaces
+from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.connector import BudgetSamplerConnector
 from bippo_rllib.env_runner import BippoEnvRunner
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.policy_bank import ClientPolicy, PolicyBank
+from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.sampler import BudgetSampler
 from bippo_rllib.unsupported import refuse_unsupported_settings
 
@@ -167,50 +171,70 @@ class BippoConfig(PPOConfig):
         return BippoLearner
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """``ClientPolicy``, an actor and a critic for one client."""
-        return RLModuleSpec(module_class=ClientPolicy, model_config=self._policy_model_config())
+        """``ClientPolicy``, an actor and a critic for one client; the bank stacks them."""
+        return RLModuleSpec(module_class=ClientPolicy)
 
-    def get_multi_rl_module_spec(self, **kwargs: Any) -> MultiRLModuleSpec:
-        """One ``ClientPolicy`` per policy, stacked in a ``PolicyBank``."""
-        spec = super().get_multi_rl_module_spec(**kwargs)
-        spec.multi_rl_module_class = PolicyBank
-        spec.inference_only = False
-        for policy_id, policy_spec in spec.rl_module_specs.items():
-            policy_spec.inference_only = False
-            policy_spec.model_config = {**self._policy_model_config(), "policy_id": policy_id}
-        return spec
+    def get_multi_rl_module_spec(
+        self, *, env: Any = None, spaces: Any = None, policy_dict: Any = None, **kwargs: Any
+    ) -> MultiRLModuleSpec:
+        """A ``PolicyBank`` for all policies; no spec for each, which would cost O(N) copies of spaces."""
+        policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
+        pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
+        observation_space, action_space = common_spaces(pairs)
+        seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+        return MultiRLModuleSpec(
+            multi_rl_module_class=PolicyBank,
+            observation_space=observation_space,
+            action_space=action_space,
+            inference_only=False,
+            model_config={"policy_ids": list(policies), "hidden_size": self.hidden_size, "seed": seed},
+            rl_module_specs={},
+        )
 
     def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:
         """One policy per entry of the environment's ``possible_agents``, unless ``.multi_agent`` names them.
 
         Every policy shares this config; the stock method copies the whole config for each, O(N^2) in all.
         """
-        policy_ids = list(policies or self.policies or policies_in(env, spaces))
-        agent_spaces = spaces_by_policy(self.policy_mapping_fn, env, spaces, policy_ids, self._added_policies())
-        specs = {p: PolicySpec(None, *agent_spaces[p], self) for p in policy_ids}
+        if env is not None:
+            pairs = policy_spaces(environment_in(env), self.policy_mapping_fn, policies or self.policies)
+        else:
+            pairs = {p: s for p, s in spaces.items() if p not in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES)}
+        specs = {p: PolicySpec(None, *pair, self) for p, pair in pairs.items()}
         to_train = self.policies_to_train
         if to_train is not None and not callable(to_train):
             return specs, lambda policy_id, batch=None: policy_id in to_train
         return specs, to_train
 
     def build_env_to_module_connector(self, env: Any = None, spaces: Any = None, device: Any = None) -> ConnectorV2:
-        """The stock pipeline, once the environment has told its agents."""
-        if not self.policies:
+        """The stock pipeline for RLlib's own episodes; ``BippoEnvRunner`` works on arrays and needs none."""
+        if issubclass(self.env_runner_cls, BippoEnvRunner):
+            return EnvToModulePipeline(env.single_observation_space, env.single_action_space, connectors=[])
+        if not self.policies and env is not None:
             # In place, as Learner.add_module does it: this config is frozen by now.
-            self.policies.update({policy_id: PolicySpec() for policy_id in policies_in(env, spaces)})
+            names = policy_spaces(environment_in(env), self.policy_mapping_fn)
+            self.policies.update({policy_id: PolicySpec() for policy_id in names})
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The stock pipeline with the budget sampler after the user's own pieces, unless one of these is it."""
-        pipeline = super().build_module_to_env_connector(env=env, spaces=spaces)
-        has_sampler = any(isinstance(piece, BudgetSamplerConnector) for piece in pipeline.connectors)
-        if self.add_default_connectors_to_module_to_env_pipeline and not has_sampler:
-            pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
-        return pipeline
+        """The user's own pieces, then the budget sampler, unless one of theirs is it.
 
-    def _added_policies(self) -> dict[str, RLModuleSpec]:
-        """Policies added at run time: ``Algorithm.add_module`` leaves their specs in the config."""
-        return self._rl_module_spec.rl_module_specs if self._rl_module_spec is not None else {}
+        For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
+        """
+        on_arrays = issubclass(self.env_runner_cls, BippoEnvRunner)
+        with_defaults = self.add_default_connectors_to_module_to_env_pipeline
+        config = self
+        if on_arrays and with_defaults:
+            config = self.copy(copy_frozen=False)
+            config.add_default_connectors_to_module_to_env_pipeline = False
+        pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
+        has_sampler = any(isinstance(piece, BudgetSamplerConnector) for piece in pipeline.connectors)
+        if with_defaults and not has_sampler:
+            if on_arrays:
+                pipeline.append(self._new_sampler_connector())
+            else:
+                pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
+        return pipeline
 
     def _new_sampler_connector(self) -> BudgetSamplerConnector:
         return BudgetSamplerConnector(
@@ -222,10 +246,6 @@ class BippoConfig(PPOConfig):
             cost_key=self.cost_key,
             budget_key=self.budget_key,
         )
-
-    def _policy_model_config(self) -> dict[str, Any]:
-        seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
-        return {"hidden_size": self.hidden_size, "seed": seed}
 
 
 class Bippo(PPO):
@@ -254,27 +274,23 @@ class Bippo(PPO):
             results = self.learner_group.update(episodes=episodes)
             self.metrics.aggregate(results, key=LEARNER_RESULTS)
 
-    def add_module(self, module_id: str, module_spec: RLModuleSpec | None = None, **kwargs: Any) -> MultiRLModuleSpec:
-        """Adds a policy; the others keep their weights, moments and buffers bit for bit.
+    def add_module(self, module_id: str, module_spec: None = None, **kwargs: Any) -> None:
+        """Adds a fresh policy; the others keep their weights, moments and buffers bit for bit.
 
         Args:
             module_id: Its id.
-            module_spec: Left out, it is built like the others.
-            **kwargs: As in RLlib.
+            module_spec: Not taken: policies are all built alike.
+            **kwargs: Likewise.
         """
-        if module_spec is None:
-            like = next(iter(self.bank.values()))
-            module_spec = RLModuleSpec(
-                module_class=ClientPolicy,
-                observation_space=like.observation_space,
-                action_space=like.action_space,
-                model_config={**like.model_config, "policy_id": module_id},
-            )
-        return super().add_module(module_id, module_spec, **{**kwargs, "add_to_env_runners": False})
+        if module_spec is not None or kwargs:
+            raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
+        self.bank.add_policies([module_id])
+        self.learner_group._learner.make_room()
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> Any:
+    def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode goes on; RLlib's own method resets it."""
-        return super().remove_module(module_id, **{**kwargs, "remove_from_env_runners": False})
+        self.learner_group._learner.buffer.clear(self.bank.row_index([module_id]))
+        self.bank.remove_policy(module_id)
 
     @property
     def bank(self) -> PolicyBank:
@@ -294,5 +310,5 @@ class Bippo(PPO):
 
     @property
     def env_seconds(self) -> float:
-        """Wall-clock seconds spent inside the ``ParallelEnv`` so far."""
-        return self.env_runner.env.envs[0].unwrapped.seconds
+        """Wall-clock seconds spent inside the ``ParallelEnv`` so far; NaN for another kind of environment."""
+        return getattr(self.env_runner.env.envs[0].unwrapped, "seconds", math.nan)

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 
 from bippo_rllib.sampler import BudgetSampler
-from bippo_rllib.stacked_actor_critic import Stacked, actor_logits, gather_rows, log_prob_participate
+from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, log_prob_participate
 
-_POLICIES = Path("learner_group", "learner", "rl_module")
-_WEIGHTS = "module_state.pkl"
+_POLICIES = Path("learner_group", "learner", "rl_module", "module_state.pkl")
 
 
 class ClientSelector:
@@ -25,16 +24,15 @@ class ClientSelector:
         chosen = selector.select(observations, costs, budget)
 
     Args:
-        policies: Policy id -> state dict of that policy (``actor.0.weight``, ...).
+        policies: Policy id -> state dict of that policy (``actor.0.weight``, ...), at least one.
         sampler: How to pick; ``greedy`` by default.
     """
 
     def __init__(self, policies: Mapping[str, Mapping[str, np.ndarray]], sampler: BudgetSampler | None = None) -> None:
         self._rows = {policy_id: row for row, policy_id in enumerate(policies)}
-        names = next(iter(policies.values())).keys() if policies else ()
-        self._stacked: Stacked = {
-            name: torch.stack([torch.as_tensor(policy[name]) for policy in policies.values()]) for name in names
-        }
+        hidden_size, obs_dim = next(iter(policies.values()))["actor.0.weight"].shape
+        self._layout = ParameterLayout(obs_dim, hidden_size)
+        self._flat = torch.stack([self._layout.row(policy) for policy in policies.values()])
         self._sampler = sampler or BudgetSampler("greedy")
 
     @classmethod
@@ -46,11 +44,10 @@ class ClientSelector:
         Raises:
             ValueError: If there are no policies at ``path``.
         """
-        folder = Path(path) / _POLICIES
-        files = sorted(folder.glob(f"*/{_WEIGHTS}"))
-        if not files:
-            raise ValueError(f"no policies at {folder}; give the folder that Bippo.save_to_path wrote")
-        return cls({file.parent.name: pickle.loads(file.read_bytes()) for file in files}, sampler)
+        file = Path(path) / _POLICIES
+        if not file.is_file():
+            raise ValueError(f"no policies at {file}; give the folder that Bippo.save_to_path wrote")
+        return cls(pickle.loads(file.read_bytes()), sampler)
 
     @property
     def policy_ids(self) -> list[str]:
@@ -71,7 +68,7 @@ class ClientSelector:
         rows = torch.tensor([self._rows[client] for client in observations])
         inputs = torch.tensor(np.stack([np.asarray(o, dtype=np.float32) for o in observations.values()]))
         with torch.no_grad():
-            logits = actor_logits(gather_rows(self._stacked, rows), inputs.unsqueeze(1))
+            logits = actor_logits(self._layout.views(self._flat[rows]), inputs.unsqueeze(1))
         probabilities = log_prob_participate(logits).exp().squeeze(1).tolist()
         return dict(zip(observations, probabilities, strict=True))
 

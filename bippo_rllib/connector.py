@@ -10,6 +10,7 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 
+from bippo_rllib.agent_columns import column_like, order_of, values_of
 from bippo_rllib.columns import PARTICIPATED, SUGGESTION
 from bippo_rllib.sampler import BudgetSampler
 
@@ -67,18 +68,18 @@ class BudgetSamplerConnector(ConnectorV2):
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch
-        keys = sorted(suggestions)
-        agents = [agent_id for _, agent_id, _ in keys]
+        order = order_of(suggestions)
+        agents = [agent_id for _, agent_id, _ in order.keys]
+        scores = np.asarray(values_of(suggestions, order), dtype=np.float64)
         costs, budget = self._costs_and_budget(episodes[0].get_infos(-1), agents)
-        scores = np.array([suggestions[key][0] for key in keys], dtype=np.float64)
         chosen = self.sampler.select(scores, costs, budget, explore is not False, names=agents)
-        participated = np.zeros(len(keys), dtype=np.float32)
+        participated = np.zeros(len(agents), dtype=np.float32)
         participated[chosen] = 1.0
-        batch[Columns.ACTIONS] = {key: [np.int64(participated[i])] for i, key in enumerate(keys)}
-        batch[PARTICIPATED] = {key: [participated[i]] for i, key in enumerate(keys)}
         turned_down = np.log1p(-np.minimum(scores, 1.0 - 1e-7)).astype(np.float32)
-        for i in np.flatnonzero(participated == 0.0):
-            batch[Columns.ACTION_LOGP][keys[i]] = [turned_down[i]]
+        log_probs = np.where(participated > 0.0, values_of(batch[Columns.ACTION_LOGP], order), turned_down)
+        batch[Columns.ACTIONS] = column_like(suggestions, order, participated.astype(np.int64))
+        batch[Columns.ACTION_LOGP] = column_like(suggestions, order, log_probs)
+        batch[PARTICIPATED] = column_like(suggestions, order, participated)
         return batch
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
@@ -91,21 +92,22 @@ class BudgetSamplerConnector(ConnectorV2):
             self.sampler.set_state(dict(state))
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
-        costs = np.array([self._number(infos, agent_id, self._cost_key, "cost_key") for agent_id in agents])
-        budgets = [self._number(infos, agent_id, self._budget_key, "budget_key") for agent_id in agents]
-        if min(budgets) != max(budgets):
+        costs = self._column(infos, agents, self._cost_key, "cost_key")
+        budgets = self._column(infos, agents, self._budget_key, "budget_key")
+        if budgets.min() != budgets.max():
             raise ValueError(
-                f"agents report different budgets ({min(budgets)} and {max(budgets)} under {self._budget_key!r}); the "
-                "budget is shared: put the same number into every info"
+                f"agents report different budgets ({budgets.min()} and {budgets.max()} under {self._budget_key!r}); "
+                "the budget is shared: put the same number into every info"
             )
-        return costs, budgets[0]
+        return costs, float(budgets[0])
 
-    def _number(self, infos: Mapping[str, Mapping[str, Any]], agent_id: str, key: str, setting: str) -> float:
+    def _column(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str], key: str, setting: str) -> np.ndarray:
         try:
-            return float(infos[agent_id][key])
+            return np.array([infos[agent_id][key] for agent_id in agents], dtype=np.float64)
         except KeyError:
-            found = ", ".join(sorted(map(str, infos.get(agent_id, {})))) or "nothing"
+            without = next(agent_id for agent_id in agents if key not in infos.get(agent_id, {}))
+            found = ", ".join(sorted(map(str, infos.get(without, {})))) or "nothing"
             raise ValueError(
-                f"the info of {agent_id!r} has no {key!r} (found: {found}); the environment must report it after reset "
+                f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
                 f"and every step, under the name given in BippoConfig.budget({setting}=...)"
             ) from None

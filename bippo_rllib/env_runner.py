@@ -1,96 +1,195 @@
-"""RLlib's multi-agent env runner without bookkeeping that grows, and with a run that can be resumed in mid-episode."""
+"""Steps all agents as arrays: one forward pass, one sampler call, and experience of the participants only."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
-from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+import numpy as np
+from ray.rllib.core import COMPONENT_RL_MODULE
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.utils.metrics import (
-    NUM_ENV_STEPS_SAMPLED,
-    NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_EPISODES,
-    NUM_EPISODES_LIFETIME,
+    MODULE_TO_ENV_CONNECTOR,
+    RLMODULE_INFERENCE_TIMER,
+    SAMPLE_TIMER,
 )
 
-from bippo_rllib.connector import BudgetSamplerConnector
-from bippo_rllib.run_state import restore_run, run_state
+from bippo_rllib.agent_columns import AgentColumn, AgentOrder
+from bippo_rllib.agent_policies import policy_spaces
+from bippo_rllib.columns import PARTICIPATED
+from bippo_rllib.episode_env_runner import EpisodeEnvRunner
+from bippo_rllib.experience import StepExperience
+from bippo_rllib.policy_bank import shared_policy_message
 
-RUN_STATE = "run"
+
+@dataclass
+class RunningEpisode:
+    """The episode as connector pieces and callbacks see it: the latest observations and infos of the live agents."""
+
+    id_: str
+    agent_ids: list[str]
+    observations: Mapping[str, np.ndarray]
+    infos: Mapping[str, Mapping[str, Any]]
+    env_t: int = 0
+    is_done: bool = False
+
+    def get_observations(self, indices: int = -1) -> Mapping[str, np.ndarray]:
+        """Latest observation of each live agent."""
+        return self.observations
+
+    def get_infos(self, indices: int = -1) -> Mapping[str, Mapping[str, Any]]:
+        """Latest info of each live agent."""
+        return self.infos
 
 
-class BippoEnvRunner(MultiAgentEnvRunner):
-    """Steps the environment with the policy bank and the budget sampler.
+class BippoEnvRunner(EpisodeEnvRunner):
+    """The default runner. Same selections and updates, bit for bit, as ``EpisodeEnvRunner``, whatever is O(agents) in
+    Python there being array work here.
 
-    Differs from the stock runner in three ways: episode metrics are running sums (the stock runner keeps every chunk
-    of the running episode, and several metrics per agent); a missing budget sampler is refused before anything is
-    stepped; and its state holds the environment's, where the environment can tell it.
+    The module-to-env pipeline is RLlib's, holding the user's pieces and the budget sampler; columns are
+    ``AgentColumn``s. Pieces and callbacks get a ``RunningEpisode`` in place of a ``MultiAgentEpisode``. It uses the
+    policy bank of the learner, so there are no weights to sync.
     """
 
-    def __init__(self, config: Any, **kwargs: Any) -> None:
-        super().__init__(config, **kwargs)
-        self._clear_counters()
+    def make_module(self) -> None:
+        """``Bippo.setup`` hands over the learner's bank; a second one would only cost memory."""
+        self.module = None
 
-    @property
-    def sampler_connector(self) -> BudgetSamplerConnector:
-        """The budget sampler's piece in the module-to-env pipeline.
+    def get_spaces(self) -> dict[str, Any]:
+        """Spaces of the environment and of each policy."""
+        return {
+            INPUT_ENV_SPACES: (self.env.observation_space, self.env.action_space),
+            INPUT_ENV_SINGLE_SPACES: (self.env.single_observation_space, self.env.single_action_space),
+            **policy_spaces(self._environment, self.config.policy_mapping_fn, self.config.policies),
+        }
 
-        Raises:
-            ValueError: If there is none.
+    def sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool | None = None,
+        force_reset: bool = False,
+        **kwargs: Any,
+    ) -> list[StepExperience]:
+        """Steps the environment.
+
+        Args:
+            num_timesteps: Steps to make; 1 by default.
+            num_episodes: Whole episodes to run instead, from a reset to their end.
+            explore: Passed to the sampler; the config's setting by default.
+            force_reset: Start a new episode first.
+            **kwargs: ``random_actions`` of the stock runner is refused.
+
+        Returns:
+            One ``StepExperience`` per step.
         """
-        for piece in self._module_to_env.connectors:
-            if isinstance(piece, BudgetSamplerConnector):
-                return piece
-        raise ValueError(
-            "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within the "
-            "budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
-        )
-
-    def sample(self, **kwargs: Any) -> list[MultiAgentEpisode]:
-        """As the stock runner; returned chunks are counted, not kept."""
+        if kwargs.get("random_actions"):
+            raise ValueError("random_actions=True would ignore the budget; use .training(sampler='random') instead")
         _ = self.sampler_connector
-        episodes = super().sample(**kwargs)
-        self._ongoing_episodes_for_metrics.clear()
-        for episode in episodes:
-            self._count(episode)
-        return episodes
-
-    def get_metrics(self) -> Any:
-        """Metrics since the last call; per-episode values are logged when an episode ends."""
-        self._done_episodes_for_metrics.clear()
-        return self.metrics.reduce()
-
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The stock state and, where the environment has ``get_state``, the running episode."""
-        state = super().get_state(components, not_components=not_components, **kwargs)
-        if self._check_component(RUN_STATE, components, not_components):
-            state[RUN_STATE] = run_state(self)
-        return state
+        explore = self.config.explore if explore is None else explore
+        with self.metrics.log_time(SAMPLE_TIMER):
+            if force_reset or num_episodes is not None or self._needs_initial_reset:
+                self._begin_episode(self._seed if self._needs_initial_reset else None)
+            self._needs_initial_reset = num_episodes is not None
+            steps: list[StepExperience] = []
+            ended = 0
+            while ended < num_episodes if num_episodes is not None else len(steps) < (num_timesteps or 1):
+                steps.append(self._step(explore))
+                ended += steps[-1].episode_over
+        return steps
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``; the next ``sample`` goes on in the restored episode."""
+        """Restores ``get_state``; before the bank is handed over, weights are left to the learner."""
+        if self.module is None:
+            state = {key: value for key, value in state.items() if key != COMPONENT_RL_MODULE}
         super().set_state(state)
-        if state.get(RUN_STATE) is not None:
-            restore_run(self, state[RUN_STATE])
 
-    def _increase_sampled_metrics(self, num_steps: int, next_obs: dict, episode: MultiAgentEpisode) -> int:
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, num_steps, reduce="sum")
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, num_steps, reduce="lifetime_sum", with_throughput=True)
-        return num_steps
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Connectors, counters and the running episode. The bank is the learner's, and saved there."""
+        skipped = [
+            *([not_components] if isinstance(not_components, str) else not_components or []),
+            COMPONENT_RL_MODULE,
+        ]
+        return super().get_state(components, not_components=skipped, **kwargs)
 
-    def _count(self, chunk: MultiAgentEpisode) -> None:
-        """Adds a chunk to the running episode's sums, and logs these when it ends."""
-        self._episode_length += len(chunk)
-        self._episode_return += chunk.get_return()
-        if chunk.is_done:
-            self.metrics.log_value(NUM_EPISODES, 1, reduce="sum")
-            self.metrics.log_value(NUM_EPISODES_LIFETIME, 1, reduce="lifetime_sum")
-            self._log_episode_metrics(self._episode_length, self._episode_return, chunk.get_duration_s())
-            self._clear_counters()
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """The connector pipelines."""
+        return [c for c in super().get_checkpointable_components() if c[0] != COMPONENT_RL_MODULE]
 
-    def _reset_envs_and_episodes(self, explore: bool) -> None:
+    def _begin_episode(self, seed: int | None) -> None:
+        observations, infos = self._environment.reset(seed=seed)
         self._clear_counters()
-        super()._reset_envs_and_episodes(explore)
+        self._resume(observations, infos, episode_over=False)
+        self._make_on_episode_callback("on_episode_start", 0, [self._episode])
 
-    def _clear_counters(self) -> None:
-        self._episode_length, self._episode_return = 0, 0.0
+    def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
+        self._episode = RunningEpisode(uuid.uuid4().hex, [], observations, infos, is_done=episode_over)
+        if not episode_over:
+            self._set_agents(observations)
+
+    def _episode_over(self) -> bool:
+        return self._episode.is_done
+
+    def _set_agents(self, observations: Mapping[str, np.ndarray]) -> None:
+        agents = sorted(observations)
+        if agents == self._episode.agent_ids:
+            return
+        self._episode.agent_ids = agents
+        policies = [self.config.policy_mapping_fn(agent_id, self._episode) for agent_id in agents]
+        unknown = [p for p in policies if p not in self.module.rows]
+        if unknown:
+            raise ValueError(f"no policy {unknown[0]!r} for a live agent; add it with algo.add_module({unknown[0]!r})")
+        self._rows = self.module.row_index(policies)
+        shared = np.flatnonzero(np.bincount(self._rows, minlength=1) > 1)
+        if shared.size:
+            shared_id = next(p for p in policies if self.module.rows[p] == shared[0])
+            raise ValueError(shared_policy_message(shared_id, int((self._rows == shared[0]).sum())))
+        self._policies = policies
+        self._order = AgentOrder.of([(self._episode.id_, a, p) for a, p in zip(agents, policies, strict=True)])
+
+    def _step(self, explore: bool) -> StepExperience:
+        if self._episode.is_done:
+            self._begin_episode(None)
+        episode, agents = self._episode, self._episode.agent_ids
+        observations = np.stack([episode.observations[a] for a in agents]).astype(np.float32, copy=False)
+        columns = self._decide(observations, explore)
+        actions = columns[Columns.ACTIONS].array.tolist()
+        after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
+        took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
+        over = bool(terminateds["__all__"] or truncateds["__all__"])
+        gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
+        experience = StepExperience(
+            policy_ids=[self._policies[i] for i in took_part],
+            observations=observations[took_part],
+            next_observations=np.array([after[agents[i]] for i in took_part], dtype=np.float32),
+            log_probs=columns[Columns.ACTION_LOGP].array[took_part],
+            rewards=np.array([rewards[agents[i]] for i in took_part], dtype=np.float32),
+            left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
+            episode_over=over,
+        )
+        episode.observations = {a: o for a, o in after.items() if a not in gone} if gone else after
+        episode.infos, episode.is_done, episode.env_t = infos, over, episode.env_t + 1
+        self._increase_sampled_metrics(1, after, episode)
+        self._count(1, float(sum(rewards.values())), over)
+        self._make_on_episode_callback("on_episode_end" if over else "on_episode_step", 0, [episode])
+        self._ongoing_episodes_for_metrics.clear()
+        if not over:
+            self._set_agents(episode.observations)
+        return experience
+
+    def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, AgentColumn]:
+        with self.metrics.log_time(RLMODULE_INFERENCE_TIMER):
+            outputs = self.module.act(self._rows, observations)
+        return self._module_to_env(
+            rl_module=self.module,
+            batch={column: AgentColumn(self._order, array) for column, array in outputs.items()},
+            episodes=[self._episode],
+            explore=explore,
+            shared_data={},
+            metrics=self.metrics,
+            metrics_prefix_key=(MODULE_TO_ENV_CONNECTOR,),
+        )

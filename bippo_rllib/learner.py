@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from ray.rllib.core import ALL_MODULES
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
@@ -18,12 +16,11 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     NUM_TRAINABLE_PARAMETERS,
 )
-from torch import Tensor
 
-from bippo_rllib.columns import PARTICIPATED
+from bippo_rllib.experience import StepExperience, from_episode
 from bippo_rllib.participation_buffer import ParticipationBuffer
 from bippo_rllib.policy_bank import PolicyBank
-from bippo_rllib.stacked_actor_critic import StackedAdam
+from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_policies
 
 PARTICIPATION_BUFFER = "participation_buffer"
@@ -35,17 +32,6 @@ NUM_POLICIES_UPDATED = "num_policies_updated"
 LOSS_FIRST_EPOCH = "loss_first_epoch"
 LOSS_LAST_EPOCH = "loss_last_epoch"
 MEAN_ADVANTAGE = "mean_advantage"
-
-
-@dataclass(frozen=True)
-class Participation:
-    """One agent's step in which it took part."""
-
-    policy_id: str
-    observation: np.ndarray
-    next_observation: np.ndarray
-    log_prob: float
-    reward: float
 
 
 class BippoLearner(TorchLearner):
@@ -63,19 +49,24 @@ class BippoLearner(TorchLearner):
 
     def configure_optimizers(self) -> None:
         """Stacked Adam moments and the participation buffer, one row per policy."""
-        self.adam = StackedAdam(self.bank.stacked)
-        self.buffer = ParticipationBuffer(self.bank.capacity, self.config.policy_batch_size, self.bank.obs_dim)
+        layout = self.bank.layout
+        self.adam = StackedAdam(self.bank.capacity, layout.size)
+        self.buffer = ParticipationBuffer(self.bank.capacity, self.config.policy_batch_size, layout.obs_dim)
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Called when a policy is added: room for its moments and buffer."""
-        if self.bank.capacity > len(self.adam.steps):
+        """Called when RLlib adds a policy: room for its moments and buffer."""
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Moments and buffer rows for every row of the bank; new ones are empty."""
+        if self.bank.capacity > len(self.adam.all.steps):
             self.adam.grow(self.bank.capacity)
             self.buffer.grow(self.bank.capacity)
 
     def update(
         self,
         *,
-        episodes: list[MultiAgentEpisode] | None = None,
+        episodes: Sequence[StepExperience | MultiAgentEpisode] | None = None,
         training_data: TrainingData | None = None,
         timesteps: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -83,7 +74,8 @@ class BippoLearner(TorchLearner):
         """Stores the participations of the episodes and updates every policy whose batch is full.
 
         Args:
-            episodes: Multi-agent episode chunks, given here or in ``training_data``.
+            episodes: What ``BippoEnvRunner.sample`` returned, or one-step chunks of RLlib episodes; given here or in
+                ``training_data``.
             training_data: As ``LearnerGroup.update`` passes it.
             timesteps: Not used; the hyper-parameters are constants.
             **kwargs: Minibatch settings of the stock learner, refused in ``BippoConfig.validate``.
@@ -95,13 +87,16 @@ class BippoLearner(TorchLearner):
         if training_data is not None:
             training_data.solve_refs()
             episodes = training_data.episodes
-        num_participants = sum(self._store(episode) for episode in episodes or [])
+        self.make_room()
+        steps = [e if isinstance(e, StepExperience) else from_episode(e) for e in episodes or []]
+        for step in steps:
+            self._store(step)
         batch = self.buffer.take_full()
         statistics = None
         if batch is not None:
-            statistics = update_policies(self.bank.stacked, self.adam, batch, self._settings())
+            statistics = update_policies(self.bank.flat, self.bank.layout, self.adam, batch, self._settings())
             self._weights_seq_no += 1
-        self._log(num_participants, statistics, sum(len(episode) for episode in episodes or []))
+        self._log(sum(len(step.policy_ids) for step in steps), statistics, len(steps))
         return self.metrics.reduce()
 
     def compute_loss_for_module(self, **kwargs: Any) -> Any:
@@ -118,7 +113,7 @@ class BippoLearner(TorchLearner):
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(PARTICIPATION_BUFFER, components, not_components):
             policy_ids = list(self.bank.rows)
-            rows = self.bank.row_index(policy_ids).numpy()
+            rows = self.bank.row_index(policy_ids)
             state[PARTICIPATION_BUFFER] = {POLICY_IDS: policy_ids, **self.buffer.get_state(rows)}
         return state
 
@@ -131,11 +126,11 @@ class BippoLearner(TorchLearner):
         super().set_state(state)
         if PARTICIPATION_BUFFER in state:
             rows = self._rows_of_all(state[PARTICIPATION_BUFFER][POLICY_IDS])
-            self.buffer.set_state(state[PARTICIPATION_BUFFER], rows.numpy())
+            self.buffer.set_state(state[PARTICIPATION_BUFFER], rows)
 
     def _log_trainable_parameters(self) -> None:
         """One total; the stock learner logs a value per policy."""
-        total = sum(parameter.numel() for policy in self.bank.values() for parameter in policy.parameters())
+        total = len(self.bank.rows) * self.bank.layout.size
         self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), total, window=1)
 
     def _get_optimizer_state(self) -> dict[str, Any]:
@@ -145,8 +140,9 @@ class BippoLearner(TorchLearner):
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         self.adam.set_state(state, self._rows_of_all(state[POLICY_IDS]))
 
-    def _rows_of_all(self, policy_ids: list[str]) -> Tensor:
+    def _rows_of_all(self, policy_ids: list[str]) -> np.ndarray:
         """Rows of the named policies, which must be all there are."""
+        self.make_room()
         if set(policy_ids) != set(self.bank.rows):
             only_saved = sorted(set(policy_ids) - set(self.bank.rows))
             only_here = sorted(set(self.bank.rows) - set(policy_ids))
@@ -156,20 +152,20 @@ class BippoLearner(TorchLearner):
             )
         return self.bank.row_index(policy_ids)
 
-    def _store(self, episode: MultiAgentEpisode) -> int:
-        participations = list(_participations(episode))
-        trained = [p for p in participations if self.should_module_be_updated(p.policy_id)]
+    def _store(self, step: StepExperience) -> None:
+        trained = [i for i, policy_id in enumerate(step.policy_ids) if self.should_module_be_updated(policy_id)]
         if trained:
             self.buffer.add(
-                self.bank.row_index([p.policy_id for p in trained]).numpy(),
-                np.stack([p.observation for p in trained]),
-                np.stack([p.next_observation for p in trained]),
-                np.array([p.log_prob for p in trained], dtype=np.float32),
-                np.array([p.reward for p in trained], dtype=np.float32),
+                self.bank.row_index([step.policy_ids[i] for i in trained]),
+                step.observations[trained],
+                step.next_observations[trained],
+                step.log_probs[trained],
+                step.rewards[trained],
             )
-        ended = list(self.bank.rows) if episode.is_done else _policies_that_left(episode)
-        self.buffer.end_sequences(self.bank.row_index(ended).numpy())
-        return len(participations)
+        if step.episode_over:
+            self.buffer.end_sequences(np.arange(self.bank.capacity))
+        elif step.left:
+            self.buffer.end_sequences(self.bank.row_index(step.left))
 
     def _settings(self) -> PPOSettings:
         config = self.config
@@ -196,33 +192,3 @@ class BippoLearner(TorchLearner):
             self.metrics.log_value((ALL_MODULES, key), value, window=1)
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
-
-
-def _participations(episode: MultiAgentEpisode) -> Iterator[Participation]:
-    """Steps in which an agent took part, in agent order, then in time."""
-    for agent_id in sorted(episode.agent_episodes):
-        agent_episode = episode.agent_episodes[agent_id]
-        if len(agent_episode) == 0:
-            continue
-        if PARTICIPATED not in agent_episode.extra_model_outputs:
-            raise ValueError(
-                f"the steps of {agent_id!r} have no {PARTICIPATED!r} column: the BudgetSamplerConnector, which writes "
-                "it, did not run in the module-to-env pipeline"
-            )
-        participated = np.asarray(agent_episode.get_extra_model_outputs(PARTICIPATED))
-        for step in np.flatnonzero(participated > 0.5):
-            yield Participation(
-                agent_episode.module_id,
-                np.asarray(agent_episode.get_observations(int(step)), dtype=np.float32),
-                np.asarray(agent_episode.get_observations(int(step) + 1), dtype=np.float32),
-                float(agent_episode.get_extra_model_outputs(Columns.ACTION_LOGP, int(step))),
-                float(agent_episode.get_rewards(int(step))),
-            )
-
-
-def _policies_that_left(episode: MultiAgentEpisode) -> list[str]:
-    return [
-        episode.agent_episodes[agent_id].module_id
-        for agent_id in sorted(episode.agent_episodes)
-        if episode.agent_episodes[agent_id].is_done
-    ]

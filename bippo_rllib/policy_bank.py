@@ -2,117 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
-import gymnasium as gym
+import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.core.rl_module.rl_module import RLModule
-from ray.rllib.core.rl_module.torch import TorchRLModule
-from torch import Tensor, nn
+from torch import Tensor
 
-from bippo_rllib.columns import SUGGESTION
-from bippo_rllib.stacked_actor_critic import (
-    PARTICIPATE,
-    Stacked,
-    actor_logits,
-    gather_rows,
-    initial_parameters,
-    log_prob_participate,
-    parameter_shapes,
-)
-
-
-class ClientPolicy(TorchRLModule, ValueFunctionAPI):
-    """Actor ``obs -> hidden -> 2`` and critic ``obs -> hidden -> 1`` of one client, tanh in between.
-
-    Works alone too: ``RLModule.from_checkpoint(path).forward_inference({"obs": obs})``.
-
-    ``model_config`` keys: ``hidden_size``, ``seed`` and ``policy_id`` (initial weights are keyed by the last two).
-
-    Raises:
-        ValueError: If observations are not a flat Box or actions not ``Discrete(2)``.
-    """
-
-    def setup(self) -> None:
-        obs_dim = _obs_dim(self.observation_space, self.action_space, self.model_config.get("policy_id", "policy"))
-        hidden_size = self.model_config["hidden_size"]
-        # skip_init: nn.Linear would draw from torch's global generator before our own values replace its.
-        linear = torch.nn.utils.skip_init
-        self.actor = nn.Sequential(
-            linear(nn.Linear, obs_dim, hidden_size), nn.Tanh(), linear(nn.Linear, hidden_size, 2)
-        )
-        self.critic = nn.Sequential(
-            linear(nn.Linear, obs_dim, hidden_size), nn.Tanh(), linear(nn.Linear, hidden_size, 1)
-        )
-        self.load_state_dict(
-            initial_parameters(self.model_config["seed"], self.model_config["policy_id"], obs_dim, hidden_size)
-        )
-
-    def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, Tensor]:
-        return _outputs(self.actor(batch[Columns.OBS]))
-
-    def compute_values(self, batch: Mapping[str, Any], embeddings: Any = None) -> Tensor:
-        """V of each observation: ``[B, obs_dim]`` -> ``[B]``."""
-        return self.critic(batch[Columns.OBS]).squeeze(-1)
+from bippo_rllib.client_policy import ClientPolicy, flat_observation_size, policy_outputs
+from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, grow_rows, initial_parameters
 
 
 class PolicyBank(MultiRLModule):
-    """All client policies as one stack of tensors ``[capacity, ...]``.
+    """All client policies as one tensor ``[capacity, size]``, a row each.
 
-    Every parameter of every ``ClientPolicy`` is a view of its row, so state dicts, checkpoints and
-    ``bank["client_003"]`` stay what RLlib expects, while acting and learning work on whole rows at once. Rows are
-    never renumbered; capacity doubles, so adding a policy costs O(1) on average and touches no other policy.
+    ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made when first asked for; state
+    dicts are what RLlib expects, ``{policy id: {name: array}}``. A checkpoint of the bank is one file whatever the
+    number of policies. Rows are never renumbered and capacity doubles, so adding a policy costs O(1) on average and
+    touches no other.
+
+    ``model_config`` keys: ``policy_ids``, ``hidden_size``, ``seed``.
     """
 
     def setup(self) -> None:
-        super().setup()
+        self.framework = "torch"
+        obs_dim = flat_observation_size(self.observation_space, self.action_space)
+        self.layout = ParameterLayout(obs_dim, self.model_config["hidden_size"])
+        self.flat = torch.zeros(0, self.layout.size)
         self.rows: dict[str, int] = {}
-        self.stacked: Stacked = {}
-        self.hidden_size = 0
-        self.obs_dim = 0
-        for policy_id, policy in self._rl_modules.items():
-            self._append(policy_id, policy)
+        self._next_row = 0
+        self._rl_modules = _PolicyViews(self)
+        self.add_policies(self.model_config["policy_ids"])
 
     @property
     def capacity(self) -> int:
         """Rows in the stack, those of no policy included."""
-        return next(iter(self.stacked.values())).shape[0] if self.stacked else 0
+        return self.flat.shape[0]
+
+    def row_index(self, policy_ids: Sequence[str]) -> np.ndarray:
+        """``int64[P]`` rows of the named policies."""
+        return np.array([self.rows[policy_id] for policy_id in policy_ids], dtype=np.int64)
+
+    def add_policies(self, policy_ids: Sequence[str]) -> None:
+        """Adds fresh policies, each in a row of its own; every other policy keeps its bits."""
+        new = [policy_id for policy_id in policy_ids if policy_id not in self.rows]
+        if self._next_row + len(new) > self.capacity:
+            self.flat = grow_rows(self.flat, max(2 * self.capacity, self._next_row + len(new)))
+            self._rl_modules.refresh()
+        for policy_id in new:
+            self.flat[self._next_row] = initial_parameters(self.layout, self.model_config["seed"], policy_id)
+            self.rows[policy_id] = self._next_row
+            self._next_row += 1
+
+    def remove_policy(self, policy_id: str) -> None:
+        """Forgets a policy; its row is not reused."""
+        del self._rl_modules[policy_id]
+
+    def act(self, rows: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
+        """One forward pass of the policies in ``rows`` (``int64[P]``).
+
+        Args:
+            rows: Whose turn it is.
+            observations: ``float32[P, obs_dim]``, one each.
+
+        Returns:
+            ``action_dist_inputs`` ``[P, 2]``, ``actions``, ``action_logp`` and ``participation_suggestion`` ``[P]``.
+        """
+        with torch.no_grad():
+            parameters = self.layout.views(self._pick(rows))
+            logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
+            return {column: tensor.numpy() for column, tensor in policy_outputs(logits).items()}
 
     def add_module(self, module_id: str, module: RLModule, *, override: bool = False) -> None:
-        """Adds a policy in a row of its own; every other policy keeps its bits."""
+        """RLlib's way to add a policy that exists already."""
         super().add_module(module_id, module, override=override)
-        self.rows.pop(module_id, None)
-        self._append(module_id, module)
 
-    def remove_module(self, module_id: str, *, raise_err_if_not_found: bool = True) -> None:
-        """Forgets a policy; its row is not reused."""
-        super().remove_module(module_id, raise_err_if_not_found=raise_err_if_not_found)
-        self.rows.pop(module_id, None)
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """``{policy id: {name: array}}`` of the policies asked for, all by default."""
+        ids = [p for p in self.rows if self._check_component(p, components, not_components)]
+        arrays = {name: tensor.numpy() for name, tensor in self.layout.views(self.flat).items()}
+        return {p: {name: array[self.rows[p]].copy() for name, array in arrays.items()} for p in ids}
 
-    def row_index(self, policy_ids: list[str]) -> Tensor:
-        """``int64[P]`` rows of the named policies."""
-        return torch.tensor([self.rows[policy_id] for policy_id in policy_ids], dtype=torch.int64)
+    def set_state(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Restores ``get_state``, in place. Policies that are not here yet are added.
 
-    @torch.no_grad()
+        Raises:
+            ValueError: If a policy has other shapes than the bank.
+        """
+        if state:
+            values = torch.stack([self.layout.row(policy) for policy in state.values()])
+            self.add_policies(list(state))
+            self.flat[torch.from_numpy(self.row_index(list(state)))] = values
+
+    def get_checkpointable_components(self) -> list:
+        """None: all policies are in the bank's own state, one file."""
+        return []
+
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple, dict[str, Any]]:
+        """What ``from_checkpoint`` builds the bank with: the policies there are by now."""
+        return (), {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "inference_only": False,
+            "model_config": {**self.model_config, "policy_ids": list(self.rows)},
+        }
+
     def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
         policy_ids = [policy_id for policy_id in batch if policy_id in self.rows]
-        if not policy_ids:
-            return {}
         for policy_id in policy_ids:
             if len(batch[policy_id][Columns.OBS]) != 1:
-                raise ValueError(
-                    f"{len(batch[policy_id][Columns.OBS])} agents act with policy {policy_id!r} in one step; BIPPO's "
-                    "policies are independent: map one live agent to each policy in .multi_agent(policy_mapping_fn=...)"
-                )
-        observations = torch.stack([batch[policy_id][Columns.OBS] for policy_id in policy_ids])
-        outputs = _outputs(actor_logits(gather_rows(self.stacked, self.row_index(policy_ids)), observations))
-        arrays = {column: tensor.numpy() for column, tensor in outputs.items()}
+                raise ValueError(shared_policy_message(policy_id, len(batch[policy_id][Columns.OBS])))
+        if not policy_ids:
+            return {}
+        observations = torch.cat([batch[policy_id][Columns.OBS] for policy_id in policy_ids])
+        outputs = self.act(self.row_index(policy_ids), observations.numpy())
         return {
-            policy_id: {column: array[i] for column, array in arrays.items()} for i, policy_id in enumerate(policy_ids)
+            policy_id: {column: array[i : i + 1] for column, array in outputs.items()}
+            for i, policy_id in enumerate(policy_ids)
         }
 
     def _forward_inference(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
@@ -121,61 +130,62 @@ class PolicyBank(MultiRLModule):
     def _forward_exploration(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
         return self._forward(batch)
 
-    def _append(self, policy_id: str, policy: RLModule) -> None:
-        if not isinstance(policy, ClientPolicy):
-            raise ValueError(f"policy {policy_id!r} is a {type(policy).__name__}; the bank stacks ClientPolicy only")
-        hidden_size, obs_dim = policy.get_parameter("actor.0.weight").shape
-        if not self.stacked:
-            self.obs_dim, self.hidden_size = obs_dim, hidden_size
-            self._next_row = 0
-        if (obs_dim, hidden_size) != (self.obs_dim, self.hidden_size):
-            raise ValueError(
-                f"policy {policy_id!r} has {obs_dim} inputs and {hidden_size} hidden units, the others {self.obs_dim} "
-                f"and {self.hidden_size}; give all agents observations of one shape (pad the shorter ones)"
+    def _pick(self, rows: np.ndarray) -> Tensor:
+        """Parameters of ``rows``; a view, not a copy, where these are consecutive."""
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first + 1 == len(rows) and bool((np.diff(rows) == 1).all()):
+            return self.flat[first : last + 1]
+        return self.flat[torch.from_numpy(rows)]
+
+
+class _PolicyViews(MutableMapping[str, ClientPolicy]):
+    """The bank's policies as RLModules, each made when first asked for; parameters are views of the bank's rows."""
+
+    def __init__(self, bank: PolicyBank) -> None:
+        self._bank = bank
+        self._made: dict[str, ClientPolicy] = {}
+
+    def __getitem__(self, policy_id: str) -> ClientPolicy:
+        if policy_id not in self._made:
+            bank = self._bank
+            row = bank.rows[policy_id]
+            config = {"hidden_size": bank.layout.hidden_size, "seed": bank.model_config["seed"], "policy_id": policy_id}
+            self._made[policy_id] = ClientPolicy(
+                observation_space=bank.observation_space, action_space=bank.action_space, model_config=config
             )
-        if self._next_row >= self.capacity:
-            self._grow(max(2 * self.capacity, len(self._rl_modules)))
-        self.rows[policy_id] = self._next_row
-        self._next_row += 1
+            self._view(self._made[policy_id], row)
+        return self._made[policy_id]
+
+    def __setitem__(self, policy_id: str, policy: RLModule) -> None:
+        self._bank.set_state({policy_id: policy.get_state()})
+
+    def __delitem__(self, policy_id: str) -> None:
+        del self._bank.rows[policy_id]
+        self._made.pop(policy_id, None)
+
+    def __contains__(self, policy_id: object) -> bool:
+        return policy_id in self._bank.rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bank.rows)
+
+    def __len__(self) -> int:
+        return len(self._bank.rows)
+
+    def refresh(self) -> None:
+        """Points all parameters at the bank's tensors, after these were replaced."""
+        for policy_id, policy in self._made.items():
+            self._view(policy, self._bank.rows[policy_id])
+
+    def _view(self, policy: ClientPolicy, row: int) -> None:
+        views = self._bank.layout.views(self._bank.flat[row : row + 1])
         for name, parameter in policy.named_parameters():
-            self.stacked[name][self.rows[policy_id]] = parameter.data
-        self._make_views(policy_id)
-
-    def _grow(self, capacity: int) -> None:
-        for name, shape in parameter_shapes(self.obs_dim, self.hidden_size).items():
-            grown = torch.zeros((capacity, *shape))
-            if name in self.stacked:
-                grown[: self.stacked[name].shape[0]] = self.stacked[name]
-            self.stacked[name] = grown
-        for policy_id in self.rows:
-            self._make_views(policy_id)
-
-    def _make_views(self, policy_id: str) -> None:
-        for name, parameter in self._rl_modules[policy_id].named_parameters():
-            parameter.data = self.stacked[name][self.rows[policy_id]]
+            parameter.data = views[name][0]
 
 
-def _outputs(logits: Tensor) -> dict[str, Tensor]:
-    """Module outputs of ``[..., 2]`` logits. ACTIONS are placeholders until the sampler has decided, ACTION_LOGP is the
-    policy's own log pi(participate | s) whatever makes the pick.
-    """
-    log_probs = log_prob_participate(logits)
-    return {
-        Columns.ACTION_DIST_INPUTS: logits,
-        Columns.ACTIONS: torch.zeros(logits.shape[:-1], dtype=torch.int64),
-        Columns.ACTION_LOGP: log_probs,
-        SUGGESTION: log_probs.exp(),
-    }
-
-
-def _obs_dim(observation_space: gym.Space, action_space: gym.Space, policy_id: str) -> int:
-    if not isinstance(action_space, gym.spaces.Discrete) or action_space.n != 2 or action_space.start != 0:
-        raise ValueError(
-            f"{policy_id}: the action space is {action_space}; BIPPO decides whether to act, so it must be Discrete(2) "
-            f"with {PARTICIPATE} = act"
-        )
-    if not isinstance(observation_space, gym.spaces.Box) or len(observation_space.shape) != 1:
-        raise ValueError(
-            f"{policy_id}: the observation space is {observation_space}; it must be a flat Box of shape (obs_dim,)"
-        )
-    return observation_space.shape[0]
+def shared_policy_message(policy_id: str, num_agents: int) -> str:
+    """Why several live agents may not share a policy."""
+    return (
+        f"{num_agents} agents act with policy {policy_id!r} in one step; BIPPO's policies are independent: map one "
+        "live agent to each policy in .multi_agent(policy_mapping_fn=...)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -9,15 +10,8 @@ from torch import Tensor
 
 from bippo_rllib.objectives import gae, ppo_loss
 from bippo_rllib.participation_buffer import ParticipationBatch
-from bippo_rllib.stacked_actor_critic import (
-    Stacked,
-    StackedAdam,
-    actor_logits,
-    critic_values,
-    gather_rows,
-    log_prob_participate,
-    scatter_rows,
-)
+from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
+from bippo_rllib.stacked_adam import StackedAdam
 
 
 @dataclass(frozen=True)
@@ -46,45 +40,53 @@ class UpdateStatistics:
 
 
 def update_policies(
-    parameters: Stacked, adam: StackedAdam, batch: ParticipationBatch, settings: PPOSettings
+    flat: Tensor, layout: ParameterLayout, adam: StackedAdam, batch: ParticipationBatch, settings: PPOSettings
 ) -> UpdateStatistics:
     """Updates the policies of ``batch`` in place; every other row of parameters and moments keeps its bits.
 
     V is computed once before the first epoch and then fixed; each epoch is one full-batch Adam step.
 
     Args:
-        parameters: ``[N, ...]`` stacked parameters of all policies.
+        flat: ``[N, size]`` parameters of all policies.
+        layout: What lies where in a row.
         adam: Their optimiser.
         batch: Full batches of P policies.
         settings: Hyper-parameters.
     """
-    updated = gather_rows(parameters, batch.rows)
-    advantages, returns = _advantages(updated, batch, settings)
+    updated, moments = flat[batch.rows], adam.gather(batch.rows)
+    advantages, returns = _advantages(layout.views(updated), batch, settings)
     losses: list[Tensor] = []
     ratio_error = torch.zeros(len(batch.rows))
     for epoch in range(settings.num_epochs):
-        leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in updated.items()}
-        loss, log_probs = _losses(leaves, batch, advantages, returns, settings)
+        leaf = updated.detach().requires_grad_(True)
+        loss, log_probs = _losses(layout.views(leaf), batch, advantages, returns, settings)
         losses.append(loss.detach())
         if epoch == 0:
             ratio_error = (torch.exp(log_probs.detach() - batch.log_probs) - 1.0).abs().amax(dim=-1)
-        gradients = dict(zip(leaves, torch.autograd.grad(loss.sum(), list(leaves.values())), strict=True))
+        (gradients,) = torch.autograd.grad(loss.sum(), leaf)
         if settings.grad_clip is not None:
             gradients = _clip_per_policy(gradients, settings.grad_clip)
-        adam.step(updated, gradients, batch.rows, settings.lr)
-    scatter_rows(parameters, batch.rows, updated)
+        adam.step(updated, gradients, moments, settings.lr)
+    flat[batch.rows] = updated
+    adam.scatter(batch.rows, moments)
     return UpdateStatistics(losses[0], losses[-1], advantages.mean(dim=-1), ratio_error)
 
 
 @torch.no_grad()
-def _advantages(parameters: Stacked, batch: ParticipationBatch, settings: PPOSettings) -> tuple[Tensor, Tensor]:
+def _advantages(
+    parameters: Mapping[str, Tensor], batch: ParticipationBatch, settings: PPOSettings
+) -> tuple[Tensor, Tensor]:
     values = critic_values(parameters, batch.observations)
     next_values = critic_values(parameters, batch.next_observations)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
 
 
 def _losses(
-    parameters: Stacked, batch: ParticipationBatch, advantages: Tensor, returns: Tensor, settings: PPOSettings
+    parameters: Mapping[str, Tensor],
+    batch: ParticipationBatch,
+    advantages: Tensor,
+    returns: Tensor,
+    settings: PPOSettings,
 ) -> tuple[Tensor, Tensor]:
     logits = actor_logits(parameters, batch.observations)
     log_probs = log_prob_participate(logits)
@@ -105,8 +107,7 @@ def _losses(
     return loss, log_probs
 
 
-def _clip_per_policy(gradients: Stacked, max_norm: float) -> Stacked:
-    """Scales each policy's gradients to a global norm of at most ``max_norm``, as ``clip_grad_norm_`` does."""
-    norms = torch.stack([g.flatten(1).square().sum(dim=1) for g in gradients.values()]).sum(dim=0).sqrt()
-    scale = (max_norm / (norms + 1e-6)).clamp(max=1.0)
-    return {name: g * scale.view((-1,) + (1,) * (g.dim() - 1)) for name, g in gradients.items()}
+def _clip_per_policy(gradients: Tensor, max_norm: float) -> Tensor:
+    """Scales each policy's gradient ``[P, size]`` to a norm of at most ``max_norm``, as ``clip_grad_norm_`` does."""
+    norms = gradients.square().sum(dim=1, keepdim=True).sqrt()
+    return gradients * (max_norm / (norms + 1e-6)).clamp(max=1.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bippo_rllib.env_runner import BippoEnvRunner
+
 if TYPE_CHECKING:
     from bippo_rllib.bippo import BippoConfig
 
@@ -41,9 +43,13 @@ def refuse_unsupported_settings(config: BippoConfig) -> None:
         if value not in fine:
             choices = " or ".join(repr(choice) for choice in fine)
             config._value_error(f"{name.lstrip('_')}={value!r} is not supported by BIPPO: {why}. Use {choices}.")
-    spec = config._rl_module_spec
-    if spec is not None and getattr(getattr(spec, "multi_rl_module_class", None), "__name__", None) != "PolicyBank":
+    if config._rl_module_spec is not None:
         config._value_error("rl_module_spec is set, but BIPPO's policies have a fixed form; set hidden_size instead.")
+    if config._env_to_module_connector is not None and issubclass(config.env_runner_cls, BippoEnvRunner):
+        config._value_error(
+            "env_to_module_connector is set, but BippoEnvRunner works on arrays and runs no env-to-module pieces; use "
+            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), RLlib's own path."
+        )
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), int | float):
             config._value_error(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")

@@ -10,7 +10,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector
+from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner
 from bippo_rllib.columns import SUGGESTION
 
 pytestmark = pytest.mark.usefixtures("ray_session")
@@ -22,10 +22,7 @@ def config(env=Workers, seed: int = 7, **keywords) -> BippoConfig:
 
 def snapshot(algo: Bippo) -> dict[str, torch.Tensor]:
     learner = algo.learner_group._learner
-    tensors = {f"weights/{name}": t.clone() for name, t in algo.bank.stacked.items()}
-    for moment in ("exp_avg", "exp_avg_sq"):
-        tensors |= {f"{moment}/{name}": t.clone() for name, t in getattr(learner.adam, moment).items()}
-    return tensors | {"steps": learner.adam.steps.clone()}
+    return {"weights": algo.bank.flat.clone(), **{name: t.clone() for name, t in vars(learner.adam.all).items()}}
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], rows: list[int] | None = None) -> bool:
@@ -50,9 +47,7 @@ def test_train_is_one_step_within_the_budget_and_updates_only_full_batches():
         counts[updated] = 0
         after, others = snapshot(algo), [n for n in range(6) if n not in updated]
         assert same(before, after, others)
-        assert all(
-            not torch.equal(before["weights/actor.0.weight"][n], after["weights/actor.0.weight"][n]) for n in updated
-        )
+        assert all(not torch.equal(before["weights"][n], after["weights"][n]) for n in updated)
     assert algo.learner_group._learner.buffer.counts.tolist() == counts.tolist()
     algo.stop()
 
@@ -105,11 +100,11 @@ def test_a_checkpoint_restores_everything_and_goes_on_in_mid_episode(tmp_path):
         assert restored.parallel_env.last_actions == algo.parallel_env.last_actions
     assert restored.parallel_env.time == 15
     assert same(snapshot(algo), snapshot(restored))
-    single = RLModule.from_checkpoint(f"{path}/learner_group/learner/rl_module/worker_03")
+    single = RLModule.from_checkpoint(f"{path}/learner_group/learner/rl_module")["worker_03"]
     fresh = Bippo.from_checkpoint(path)
     for name, value in fresh.get_module("worker_03").state_dict().items():
         assert torch.equal(single.state_dict()[name], value)
-        assert torch.equal(value, fresh.bank.stacked[name][3])
+        assert torch.equal(value, fresh.bank.layout.views(fresh.bank.flat)[name][3])
     for each in (algo, restored, fresh):
         each.stop()
 
@@ -122,6 +117,35 @@ def test_a_checkpoint_of_other_clients_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"only here \['worker_03'\]"):
         other.restore_from_path(path)
     algo.stop(), other.stop()
+
+
+@pytest.mark.parametrize("keywords", [{"leaves_at": 3}, {"obs_dim": 5, "budget": 7.0}])
+def test_arrays_and_rllibs_own_episodes_give_the_same_run_bit_for_bit(keywords):
+    on_arrays = config(num_workers=9, rounds=7, **keywords)
+    on_episodes = on_arrays.copy().env_runners(env_runner_cls=EpisodeEnvRunner)
+    arrays, episodes = on_arrays.build_algo(), on_episodes.build_algo()
+    for _ in range(28):
+        results = arrays.train(), episodes.train()
+        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+        assert arrays.parallel_env.time == episodes.parallel_env.time
+    assert same(snapshot(arrays), snapshot(episodes))
+    assert arrays.sampler.get_state() == episodes.sampler.get_state()
+    ours, stock = (r["env_runners"]["episode_return_mean"] for r in results)
+    assert ours == stock
+    arrays.stop(), episodes.stop()
+
+
+def test_rllibs_own_episodes_are_resumed_too(tmp_path):
+    algo = config(num_workers=4, rounds=6).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    for _ in range(6):  # an episode has just ended
+        algo.train()
+    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
+    for _ in range(9):
+        algo.train(), restored.train()
+        assert restored.parallel_env.last_actions == algo.parallel_env.last_actions
+    assert restored.parallel_env.time == algo.parallel_env.time == 3
+    assert same(snapshot(algo), snapshot(restored))
+    algo.stop(), restored.stop()
 
 
 class ZeroSuggestion(ConnectorV2):
@@ -144,7 +168,7 @@ def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
     greedy = config(num_workers=4, rounds=100, budget=1.0).training(sampler="greedy")
     algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: piece).build_algo()
     names = [type(each).__name__ for each in algo.env_runner._module_to_env.connectors]
-    assert names.index("ZeroSuggestion") == names.index("BudgetSamplerConnector") - 1
+    assert names == ["ZeroSuggestion", "BudgetSamplerConnector"]
     for _ in range(4):
         algo.train()
         assert [a for a, act in algo.parallel_env.last_actions.items() if act] == [picked]
@@ -196,15 +220,14 @@ class CallCounter(TorchDispatchMode):
 
 def test_no_loop_over_policies_in_the_forward_pass():
     def calls(num_workers: int) -> int:
-        algo = config(num_workers=num_workers).training(hidden_size=8).build_algo()
-        batch = {policy_id: {"obs": torch.zeros(1, 3)} for policy_id in algo.bank.keys()}  # noqa: SIM118
+        algo = config(num_workers=num_workers, rounds=100).training(hidden_size=8, sampler="greedy").build_algo()
+        algo.train()
         with CallCounter() as counter:
-            outputs = algo.bank.forward_exploration(batch)
+            algo.env_runner.sample()
         algo.stop()
-        assert len(outputs) == num_workers
         return counter.calls
 
-    assert calls(20) == calls(300) > 5
+    assert calls(20) == calls(1000) > 5
 
 
 def test_adding_and_removing_a_policy_touches_no_other(tmp_path):
@@ -219,7 +242,7 @@ def test_adding_and_removing_a_policy_touches_no_other(tmp_path):
     assert same(before, snapshot(algo), [0, 1, 2])
     for policy_id, row in algo.bank.rows.items():
         weight = algo.get_module(policy_id).actor[0].weight
-        assert weight.data_ptr() == algo.bank.stacked["actor.0.weight"][row].data_ptr()
+        assert weight.data_ptr() == algo.bank.flat[row].data_ptr()
     assert not torch.equal(algo.get_module("worker_98").actor[0].weight, algo.get_module("worker_99").actor[0].weight)
     restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
     for _ in range(6):
@@ -304,6 +327,7 @@ def test_two_live_agents_on_one_policy_are_refused():
         (lambda c: c.training(sampler="best"), "choose one of"),
         (lambda c: c.training(epsilon=2.0), "epsilon is 2.0"),
         (lambda c: c.training(policy_batch_size=0), "policy_batch_size is 0"),
+        (lambda c: c.env_runners(env_to_module_connector=lambda env, spaces, device: None), "EpisodeEnvRunner"),
     ],
 )
 def test_settings_that_would_not_be_honoured_are_refused(change, message):

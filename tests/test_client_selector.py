@@ -31,8 +31,8 @@ def trained(ray_session, tmp_path_factory):
 def test_it_selects_what_the_algorithm_selects(trained):
     algo, path = trained
     selector = ClientSelector.from_checkpoint(path)
-    episode = algo.env_runner._ongoing_episodes[0]
-    observations, infos = episode.get_observations(-1), episode.get_infos(-1)
+    episode = algo.env_runner._episode
+    observations, infos = episode.get_observations(), episode.get_infos()
     chosen = selector.select(observations, {a: i["cost"] for a, i in infos.items()}, 3.0)
     algo.env_runner.sample(num_timesteps=1, explore=False)
     assert sorted(chosen) == [a for a, act in algo.parallel_env.last_actions.items() if act]

@@ -10,25 +10,32 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from bippo_rllib.participation_buffer import ParticipationBuffer
 from bippo_rllib.stacked_actor_critic import (
-    StackedAdam,
+    ParameterLayout,
     actor_logits,
     critic_values,
     initial_parameters,
     log_prob_participate,
 )
+from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, update_policies
 
 OBS_DIM, HIDDEN = 5, 128
 
 
-def new_stack(num_policies: int, hidden: int = HIDDEN) -> dict[str, torch.Tensor]:
-    rows = [initial_parameters(7, f"client_{n:03d}", OBS_DIM, hidden) for n in range(num_policies)]
-    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+LAYOUT = ParameterLayout(OBS_DIM, HIDDEN)
 
 
-def acted_log_probs(stack: dict[str, torch.Tensor], observations: np.ndarray) -> np.ndarray:
+def new_stack(num_policies: int, layout: ParameterLayout = LAYOUT) -> torch.Tensor:
+    return torch.stack([initial_parameters(layout, 7, f"client_{n:03d}") for n in range(num_policies)])
+
+
+def new_adam(stack: torch.Tensor) -> StackedAdam:
+    return StackedAdam(*stack.shape)
+
+
+def acted_log_probs(stack: torch.Tensor, observations: np.ndarray, layout: ParameterLayout = LAYOUT) -> np.ndarray:
     """What the bank stores when the policies act: one observation per policy."""
-    logits = actor_logits(stack, torch.from_numpy(observations).unsqueeze(1))
+    logits = actor_logits(layout.views(stack), torch.from_numpy(observations).unsqueeze(1))
     return log_prob_participate(logits).squeeze(1).numpy()
 
 
@@ -64,8 +71,8 @@ def test_the_batched_update_equals_plain_ppo_per_client():
     num_policies, num_rounds = 6, 30
     rng = np.random.default_rng(0)
     stack = new_stack(num_policies)
-    adam, buffer = StackedAdam(stack), ParticipationBuffer(num_policies, 2, OBS_DIM)
-    plain = [PlainPPO({name: t[n].clone() for name, t in stack.items()}) for n in range(num_policies)]
+    adam, buffer = new_adam(stack), ParticipationBuffer(num_policies, 2, OBS_DIM)
+    plain = [PlainPPO({name: t[n].clone() for name, t in LAYOUT.views(stack).items()}) for n in range(num_policies)]
     waiting: list[list] = [[] for _ in range(num_policies)]
     updates = np.zeros(num_policies, dtype=int)
     for _ in range(num_rounds):
@@ -78,7 +85,7 @@ def test_the_batched_update_equals_plain_ppo_per_client():
         buffer.add(rows, observations[rows], following[rows], log_probs, np.full(len(rows), reward))
         batch = buffer.take_full()
         if batch is not None:
-            update_policies(stack, adam, batch, PPOSettings())
+            update_policies(stack, LAYOUT, adam, batch, PPOSettings())
         for n in rows:
             waiting[n].append((observations[n], following[n], reward))
             if len(waiting[n]) == 2:
@@ -88,15 +95,15 @@ def test_the_batched_update_equals_plain_ppo_per_client():
     assert updates.min() >= 1 and updates.max() >= 10
     for n in range(num_policies):
         for name, value in plain[n].net.state_dict().items():
-            torch.testing.assert_close(stack[name][n], value, rtol=0, atol=1e-6)
+            torch.testing.assert_close(LAYOUT.views(stack)[name][n], value, rtol=0, atol=1e-6)
 
 
-def full_batch(stack: dict[str, torch.Tensor], rows: list[int], num_policies: int, seed: int = 0):
-    rng = np.random.default_rng(seed)
+def full_batch(stack: torch.Tensor, rows: list[int], seed: int = 0, layout: ParameterLayout = LAYOUT):
+    rng, num_policies = np.random.default_rng(seed), len(stack)
     buffer = ParticipationBuffer(num_policies, 2, OBS_DIM)
     for _ in range(2):
         observations = rng.random((num_policies, OBS_DIM), dtype=np.float32)
-        log_probs = acted_log_probs(stack, observations)[rows]
+        log_probs = acted_log_probs(stack, observations, layout)[rows]
         following = rng.random((len(rows), OBS_DIM), dtype=np.float32)
         rewards = rng.normal(size=len(rows)).astype(np.float32)
         buffer.add(np.array(rows), observations[rows], following, log_probs, rewards)
@@ -105,36 +112,33 @@ def full_batch(stack: dict[str, torch.Tensor], rows: list[int], num_policies: in
 
 def test_non_participants_keep_every_bit():
     stack = new_stack(10)
-    adam = StackedAdam(stack)
-    update_policies(stack, adam, full_batch(stack, list(range(10)), 10), PPOSettings())  # moments of all are set
-    before = {name: t.clone() for name, t in stack.items()}
-    moments = {(m, name): t.clone() for m in ("exp_avg", "exp_avg_sq") for name, t in getattr(adam, m).items()}
-    update_policies(stack, adam, full_batch(stack, [1, 4, 8], 10, seed=1), PPOSettings())
+    adam = new_adam(stack)
+    update_policies(stack, LAYOUT, adam, full_batch(stack, list(range(10))), PPOSettings())  # moments of all are set
+    before = {"weights": stack.clone(), **{name: t.clone() for name, t in vars(adam.all).items()}}
+    update_policies(stack, LAYOUT, adam, full_batch(stack, [1, 4, 8], seed=1), PPOSettings())
+    after = {"weights": stack, **vars(adam.all)}
     others = [n for n in range(10) if n not in (1, 4, 8)]
-    for name in stack:
-        assert torch.equal(stack[name][others], before[name][others])
-        assert not torch.equal(stack[name][[1, 4, 8]], before[name][[1, 4, 8]])
-        for moment in ("exp_avg", "exp_avg_sq"):
-            assert torch.equal(getattr(adam, moment)[name][others], moments[moment, name][others])
-    assert adam.steps.tolist() == [16 if n in (1, 4, 8) else 8 for n in range(10)]
+    for name, tensor in after.items():
+        assert torch.equal(tensor[others], before[name][others])
+        assert all(not torch.equal(tensor[n], before[name][n]) for n in (1, 4, 8))
+    assert adam.all.steps.tolist() == [16 if n in (1, 4, 8) else 8 for n in range(10)]
 
 
 @pytest.mark.parametrize("num_policies", [1, 20, 257])
 def test_the_ratio_is_exactly_one_in_the_first_epoch(num_policies):
     stack = new_stack(num_policies)
     rows = list(range(0, num_policies, 3))
-    statistics = update_policies(stack, StackedAdam(stack), full_batch(stack, rows, num_policies), PPOSettings())
+    statistics = update_policies(stack, LAYOUT, new_adam(stack), full_batch(stack, rows), PPOSettings())
     assert statistics.max_ratio_error_first_epoch.tolist() == [0.0] * len(rows)
 
 
 def test_a_policys_output_does_not_depend_on_its_neighbours():
     stack = new_stack(50)
     observations = torch.rand(50, 3, OBS_DIM, generator=torch.Generator().manual_seed(0))
-    every = actor_logits(stack, observations), critic_values(stack, observations)
+    every = [f(LAYOUT.views(stack), observations) for f in (actor_logits, critic_values)]
     for rows in ([0], [7, 3], list(range(10, 50))):
         for batch in (1, 2, 3):
-            part = {name: t[rows] for name, t in stack.items()}
-            some = observations[rows, :batch]
+            part, some = LAYOUT.views(stack[rows]), observations[rows, :batch]
             assert torch.equal(actor_logits(part, some), every[0][rows, :batch])
             assert torch.equal(critic_values(part, some), every[1][rows, :batch])
 
@@ -152,10 +156,11 @@ class CallCounter(TorchDispatchMode):
 
 
 def calls_of_an_update(num_policies: int) -> int:
-    stack = new_stack(num_policies, hidden=16)
-    adam, batch = StackedAdam(stack), full_batch(stack, list(range(num_policies)), num_policies)
+    layout = ParameterLayout(OBS_DIM, 16)
+    stack = new_stack(num_policies, layout)
+    adam, batch = new_adam(stack), full_batch(stack, list(range(num_policies)), layout=layout)
     with CallCounter() as counter:
-        update_policies(stack, adam, batch, PPOSettings())
+        update_policies(stack, layout, adam, batch, PPOSettings())
     return counter.calls
 
 
@@ -163,20 +168,30 @@ def test_no_loop_over_policies_in_the_update():
     assert calls_of_an_update(20) == calls_of_an_update(1000) > 100
 
 
-@pytest.mark.parametrize("settings", [PPOSettings(grad_clip=0.1), PPOSettings(entropy_coeff=0.5)])
+@pytest.mark.parametrize(
+    "settings", [PPOSettings(num_epochs=1, grad_clip=0.1), PPOSettings(num_epochs=1, entropy_coeff=0.5)]
+)
 def test_optional_terms_change_the_update_and_stay_per_policy(settings):
-    stack, reference, alone = new_stack(4), new_stack(4), {n: t[:1] for n, t in new_stack(4).items()}
-    update_policies(reference, StackedAdam(reference), full_batch(reference, [0, 1], 4), PPOSettings(num_epochs=1))
-    one_epoch = PPOSettings(num_epochs=1, grad_clip=settings.grad_clip, entropy_coeff=settings.entropy_coeff)
-    adam, adam_alone = StackedAdam(stack), StackedAdam(alone)
-    both = full_batch(stack, [0, 1], 4)
-    update_policies(stack, adam, both, one_epoch)
+    stack, plain, alone = new_stack(4), new_stack(4), new_stack(4)[:1]
+    both = full_batch(stack, [0, 1])
     first = type(both)(torch.tensor([0]), *(getattr(both, f)[:1] for f in list(both.__dataclass_fields__)[1:]))
-    update_policies(alone, adam_alone, first, one_epoch)
-    for name in stack:
-        torch.testing.assert_close(alone[name][0], stack[name][0], rtol=0, atol=1e-9)
+    adam = new_adam(stack)
+    update_policies(stack, LAYOUT, adam, both, settings)
+    update_policies(alone, LAYOUT, new_adam(alone), first, settings)
+    update_policies(plain, LAYOUT, new_adam(plain), both, PPOSettings(num_epochs=1))
+    torch.testing.assert_close(alone[0], stack[0], rtol=0, atol=1e-9)
     if settings.grad_clip is not None:
-        norm = sum(t[0].square().sum() for t in adam.exp_avg.values()).sqrt() / 0.1  # exp_avg = 0.1 * gradient
-        assert norm.item() == pytest.approx(0.1, rel=1e-4)
+        gradient = adam.all.exp_avg[0] / 0.1  # after one step, exp_avg = (1 - 0.9) * gradient
+        assert gradient.norm().item() == pytest.approx(0.1, rel=1e-4)
     else:
-        assert any(not torch.equal(stack[name][0], reference[name][0]) for name in stack)
+        assert not torch.equal(stack[0], plain[0])
+
+
+def test_a_row_is_a_state_dict():
+    row = initial_parameters(LAYOUT, 7, "client_000")
+    state = {name: tensor[0] for name, tensor in LAYOUT.views(row.unsqueeze(0)).items()}
+    PlainPPO(state)  # torch's own modules accept it
+    assert torch.equal(LAYOUT.row(state), row)
+    assert LAYOUT.size == 5 * 128 + 128 + 2 * 128 + 2 + 5 * 128 + 128 + 128 + 1
+    with pytest.raises(ValueError, match="expected"):
+        LAYOUT.row({name: tensor for name, tensor in state.items() if name != "actor.2.bias"})

@@ -23,11 +23,13 @@ class Workers(ParallelEnv):
         leaves_at: int | None = None,
         budget: float = 3.0,
     ) -> None:
-        self.possible_agents = [f"worker_{i:02d}" for i in range(num_workers)]
+        digits = max(2, len(str(num_workers - 1)))
+        self.possible_agents = [f"worker_{i:0{digits}d}" for i in range(num_workers)]
         self.agents: list[str] = []
         self._rounds, self._obs_dim, self._leaves_at, self._budget = rounds, obs_dim, leaves_at, budget
         self._space, self._actions = gym.spaces.Box(-10, 10, (obs_dim,), np.float32), gym.spaces.Discrete(2)
         self.resets = 0
+        self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent):
         return self._space
@@ -38,7 +40,8 @@ class Workers(ParallelEnv):
     def reset(self, seed=None, options=None):
         self.resets += 1
         self.agents, self.time = list(self.possible_agents), 0
-        self._rng = np.random.default_rng(seed)
+        if seed is not None or self._rng is None:
+            self._rng = np.random.default_rng(seed)
         return self._observations(), self._infos()
 
     def step(self, actions):
@@ -64,7 +67,7 @@ class Workers(ParallelEnv):
         return {a: np.full(self._obs_dim, self._rng.random() + self.time / 10, np.float32) for a in self.agents}
 
     def _infos(self):
-        return {a: {"cost": 1.0 + int(a[-2:]) % 2, "budget": self._budget} for a in self.agents}
+        return {a: {"cost": 1.0 + int(a[-1]) % 2, "budget": self._budget} for a in self.agents}
 
 
 class Bandit(ParallelEnv):

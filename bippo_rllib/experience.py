@@ -1,0 +1,60 @@
+"""What one environment step taught: the participants' experience, from arrays or from an RLlib episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+
+from bippo_rllib.columns import PARTICIPATED
+
+
+@dataclass(frozen=True)
+class StepExperience:
+    """One step of P participants, in agent order."""
+
+    policy_ids: list[str]  #: whose experience it is
+    observations: np.ndarray  #: ``float32[P, obs_dim]`` state each acted in
+    next_observations: np.ndarray  #: ``float32[P, obs_dim]`` its state after the step
+    log_probs: np.ndarray  #: ``float32[P]`` log pi(participate | s)
+    rewards: np.ndarray  #: ``float32[P]``
+    left: list[str]  #: policies whose agent left with this step
+    episode_over: bool
+
+    def __len__(self) -> int:
+        """Environment steps."""
+        return 1
+
+
+def from_episode(episode: MultiAgentEpisode) -> StepExperience:
+    """The experience in a one-step chunk of the plain RLlib path.
+
+    Raises:
+        ValueError: If the chunk is longer, or the budget sampler did not write its column.
+    """
+    if len(episode) != 1:
+        raise ValueError(f"a chunk of {len(episode)} steps; BIPPO learns from one environment step at a time")
+    agents = [a for a in sorted(episode.agent_episodes) if len(episode.agent_episodes[a]) > 0]
+    for agent_id in agents:
+        if PARTICIPATED not in episode.agent_episodes[agent_id].extra_model_outputs:
+            raise ValueError(
+                f"the steps of {agent_id!r} have no {PARTICIPATED!r} column: the BudgetSamplerConnector, which writes "
+                "it, did not run in the module-to-env pipeline"
+            )
+    steps = [episode.agent_episodes[a] for a in agents]
+    took_part = [s for s in steps if s.get_extra_model_outputs(PARTICIPATED, 0) > 0.5]
+    return StepExperience(
+        policy_ids=[s.module_id for s in took_part],
+        observations=_stack([s.get_observations(0) for s in took_part]),
+        next_observations=_stack([s.get_observations(1) for s in took_part]),
+        log_probs=_stack([s.get_extra_model_outputs(Columns.ACTION_LOGP, 0) for s in took_part]),
+        rewards=_stack([s.get_rewards(0) for s in took_part]),
+        left=[s.module_id for s in steps if s.is_done],
+        episode_over=episode.is_done,
+    )
+
+
+def _stack(values: list) -> np.ndarray:
+    return np.array([np.asarray(value, dtype=np.float32) for value in values], dtype=np.float32)
