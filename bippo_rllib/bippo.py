@@ -24,12 +24,12 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from bippo_rllib.agent_policies import common_spaces, environment_in, policy_of, policy_spaces
+from bippo_rllib.agent_policies import environment_in, policy_of, policy_spaces
 from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.connector import BudgetSamplerConnector
 from bippo_rllib.env_runner import BippoEnvRunner
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.policy_bank import PolicyBank
+from bippo_rllib.policy_bank import PolicyBank, bank_spec
 from bippo_rllib.sampler import BudgetSampler
 from bippo_rllib.unsupported import refuse_unsupported_settings
 
@@ -123,18 +123,14 @@ class BippoConfig(PPOConfig):
                 entropy_coeff, grad_clip``. Settings that would not be honoured are refused in ``validate``.
         """
         super().training(**kwargs)
-        ours = {
-            "sampler": sampler,
-            "epsilon": epsilon,
-            "epsilon_decay": epsilon_decay,
-            "epsilon_min": epsilon_min,
-            "policy_batch_size": policy_batch_size,
-            "hidden_size": hidden_size,
-        }
-        for name, value in ours.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
-        return self
+        return self._set(
+            sampler=sampler,
+            epsilon=epsilon,
+            epsilon_decay=epsilon_decay,
+            epsilon_min=epsilon_min,
+            policy_batch_size=policy_batch_size,
+            hidden_size=hidden_size,
+        )
 
     def budget(self, *, cost_key: str = NotProvided, budget_key: str = NotProvided) -> BippoConfig:
         """Names the info keys that hold what acting costs and what may be spent; the unit is the environment's.
@@ -143,10 +139,12 @@ class BippoConfig(PPOConfig):
             cost_key: Key of an agent's cost for the next step.
             budget_key: Key of what all agents together may spend in the next step, the same in every info.
         """
-        if cost_key is not NotProvided:
-            self.cost_key = cost_key
-        if budget_key is not NotProvided:
-            self.budget_key = budget_key
+        return self._set(cost_key=cost_key, budget_key=budget_key)
+
+    def _set(self, **settings: Any) -> BippoConfig:
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
         return self
 
     def validate(self) -> None:
@@ -180,16 +178,8 @@ class BippoConfig(PPOConfig):
         """A ``PolicyBank`` for all policies; no spec for each, which would cost O(N) copies of spaces."""
         policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
         pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
-        observation_space, action_space = common_spaces(pairs)
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
-        return MultiRLModuleSpec(
-            multi_rl_module_class=PolicyBank,
-            observation_space=observation_space,
-            action_space=action_space,
-            inference_only=False,
-            model_config={"policy_ids": list(policies), "hidden_size": self.hidden_size, "seed": seed},
-            rl_module_specs={},
-        )
+        return bank_spec(pairs, hidden_size=self.hidden_size, seed=seed)
 
     def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:
         """One policy per entry of the environment's ``possible_agents``, unless ``.multi_agent`` names them.

@@ -54,6 +54,8 @@ class BippoEnvRunner(EpisodeEnvRunner):
     policy bank of the learner, so there are no weights to sync.
     """
 
+    module: Any
+
     def make_module(self) -> None:
         """``Bippo.setup`` hands over the learner's bank; a second one would only cost memory."""
         self.module = None

@@ -102,7 +102,7 @@ class EpisodeEnvRunner(MultiAgentEnvRunner):
         vector_env = self.env.unwrapped
         vector_env._autoreset_envs = np.array([episode_over])
         vector_env._observations[0], vector_env._infos[0] = observations, infos
-        self._shared_data = {}
+        self._shared_data: dict[str, Any] = {}
         self._new_episode(0)
         if not episode_over:
             self._ongoing_episodes[0].add_env_reset(observations=observations, infos=infos)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import Space
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule, MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModule
 from torch import Tensor
 
+from bippo_rllib.agent_policies import common_spaces
 from bippo_rllib.client_policy import ClientPolicy, flat_observation_size, policy_outputs
 from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, grow_rows, initial_parameters
 
@@ -181,6 +183,19 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
         views = self._bank.layout.views(self._bank.flat[row : row + 1])
         for name, parameter in policy.named_parameters():
             parameter.data = views[name][0]
+
+
+def bank_spec(spaces: Mapping[str, tuple[Space, Space]], *, hidden_size: int, seed: int) -> MultiRLModuleSpec:
+    """RLlib's specification of a bank with one policy per entry of ``spaces``, its observation and action space."""
+    observation_space, action_space = common_spaces(spaces)
+    return MultiRLModuleSpec(
+        multi_rl_module_class=PolicyBank,
+        observation_space=observation_space,
+        action_space=action_space,
+        inference_only=False,
+        model_config={"policy_ids": list(spaces), "hidden_size": hidden_size, "seed": seed},
+        rl_module_specs={},
+    )
 
 
 def shared_policy_message(policy_id: str, num_agents: int) -> str:
