@@ -9,8 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bippo_rllib.bippo import Bippo, BippoConfig
+    from bippo_rllib.bippo import Bippo
     from bippo_rllib.client_selector import ClientSelector
+    from bippo_rllib.config import BippoConfig
     from bippo_rllib.connector import BudgetSamplerConnector
     from bippo_rllib.episode_env_runner import EpisodeEnvRunner
     from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
@@ -21,7 +22,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Bippo": "bippo",
-    "BippoConfig": "bippo",
+    "BippoConfig": "config",
     "BudgetSampler": "sampler",
     "BudgetSamplerConnector": "connector",
     "ClientSelector": "client_selector",

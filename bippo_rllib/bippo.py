@@ -1,21 +1,14 @@
-"""``BippoConfig`` and ``Bippo``: where each piece plugs into RLlib."""
+"""``Bippo``: one ``train()`` is one environment step."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
 from pettingzoo import ParallelEnv
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
-from ray.rllib.algorithms.ppo.ppo import PPO, PPOConfig
-from ray.rllib.connectors.connector_v2 import ConnectorV2
-from ray.rllib.connectors.env_to_module import EnvToModulePipeline
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
-from ray.rllib.policy.policy import PolicySpec
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
@@ -24,218 +17,10 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from bippo_rllib.agent_policies import environment_in, policy_of, policy_spaces
-from bippo_rllib.client_policy import ClientPolicy
-from bippo_rllib.connector import BudgetSamplerConnector
-from bippo_rllib.env_runner import BippoEnvRunner
-from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.policy_bank import PolicyBank, bank_spec
+from bippo_rllib.config import BippoConfig
+from bippo_rllib.parallel_env import ParallelEnvAdapter
+from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.sampler import BudgetSampler
-from bippo_rllib.unsupported import refuse_unsupported_settings
-
-
-class BippoConfig(PPOConfig):
-    """Configuration of budget-aware independent PPO; defaults are the paper's.
-
-    .. code-block:: python
-
-        config = (
-            BippoConfig()
-            .environment(MyParallelEnv, env_config={"num_workers": 8})
-            .budget(cost_key="cost", budget_key="budget")
-            .training(sampler="epsilon_greedy", lr=1e-3)
-        )
-        algo = config.build_algo()
-        result = algo.train()  # one environment step, one update of the policies whose batch is full
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or Bippo)
-        # Ours.
-        self.sampler = "epsilon_greedy"
-        self.epsilon = 1.0
-        self.epsilon_decay = 0.9
-        self.epsilon_min = 0.05
-        self.policy_batch_size = 2
-        self.hidden_size = 128
-        self.cost_key = "cost"
-        self.budget_key = "budget"
-        # PPO's, with the paper's values.
-        self.lr = 1e-3
-        self.num_epochs = 8
-        self.gamma = 0.9
-        self.lambda_ = 0.8
-        self.clip_param = 0.2
-        self.vf_clip_param = None
-        self.use_kl_loss = False
-        self.minibatch_size = None
-        self.shuffle_batch_per_epoch = False
-        # One environment step per train(): a policy is updated before it acts again.
-        self.train_batch_size_per_learner = 1
-        self.rollout_fragment_length = 1
-        # One process: parallelism comes from Tune trials and from the environment.
-        self.num_env_runners = 0
-        self.num_learners = 0
-        self.env_runner_cls = BippoEnvRunner
-        # Env checking would reset the environment, which costs a real round.
-        self.disable_env_checking = True
-        self.normalize_actions = False
-        self.clip_actions = False
-        # Filled in from the environment's agents unless .multi_agent() says otherwise.
-        self.policies: dict[str, PolicySpec] = {}
-        self.policy_mapping_fn = policy_of
-
-    def environment(self, env: Any = NotProvided, **kwargs: Any) -> BippoConfig:
-        """As RLlib's, and ``env`` may also be a PettingZoo ``ParallelEnv`` class or a factory of one.
-
-        Args:
-            env: ``ParallelEnv`` class, function that returns a ``ParallelEnv`` (``env_config`` becomes its keyword
-                arguments), or whatever RLlib takes: a ``MultiAgentEnv`` class or a registered name.
-            **kwargs: As in RLlib.
-        """
-        if makes_parallel_env(env):
-            keywords = kwargs.get("env_config", {})
-            kwargs["env_config"] = {FACTORY_KEY: env, KEYWORDS_KEY: dict(keywords)}
-            env = ParallelEnvAdapter
-        return super().environment(env, **kwargs)
-
-    def training(
-        self,
-        *,
-        sampler: str = NotProvided,
-        epsilon: float = NotProvided,
-        epsilon_decay: float = NotProvided,
-        epsilon_min: float = NotProvided,
-        policy_batch_size: int = NotProvided,
-        hidden_size: int = NotProvided,
-        **kwargs: Any,
-    ) -> BippoConfig:
-        """As PPO's, and:
-
-        Args:
-            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``greedy`` or ``random``.
-            epsilon: Initial exploration rate of ``epsilon_greedy``.
-            epsilon_decay: Its factor per step.
-            epsilon_min: Its lower end.
-            policy_batch_size: A policy is updated as soon as its client took part in this many steps.
-            hidden_size: Hidden units of each actor and critic.
-            **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
-                entropy_coeff, grad_clip``. Settings that would not be honoured are refused in ``validate``.
-        """
-        super().training(**kwargs)
-        return self._set(
-            sampler=sampler,
-            epsilon=epsilon,
-            epsilon_decay=epsilon_decay,
-            epsilon_min=epsilon_min,
-            policy_batch_size=policy_batch_size,
-            hidden_size=hidden_size,
-        )
-
-    def budget(self, *, cost_key: str = NotProvided, budget_key: str = NotProvided) -> BippoConfig:
-        """Names the info keys that hold what acting costs and what may be spent; the unit is the environment's.
-
-        Args:
-            cost_key: Key of an agent's cost for the next step.
-            budget_key: Key of what all agents together may spend in the next step, the same in every info.
-        """
-        return self._set(cost_key=cost_key, budget_key=budget_key)
-
-    def _set(self, **settings: Any) -> BippoConfig:
-        for name, value in settings.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
-        return self
-
-    def validate(self) -> None:
-        """Checks our settings and refuses RLlib settings that BIPPO would not honour.
-
-        Raises:
-            ValueError: Naming the setting, its value and the remedy.
-        """
-        super().validate()
-        if not self.in_evaluation:
-            refuse_unsupported_settings(self)
-        self._new_sampler_connector()
-        for name in ("policy_batch_size", "hidden_size", "num_epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                self._value_error(f"{name} is {value!r}; it must be an integer of at least 1")
-
-    def get_default_learner_class(self) -> type:
-        """``BippoLearner``."""
-        from bippo_rllib.learner import BippoLearner
-
-        return BippoLearner
-
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """``ClientPolicy``, an actor and a critic for one client; the bank stacks them."""
-        return RLModuleSpec(module_class=ClientPolicy)
-
-    def get_multi_rl_module_spec(
-        self, *, env: Any = None, spaces: Any = None, policy_dict: Any = None, **kwargs: Any
-    ) -> MultiRLModuleSpec:
-        """A ``PolicyBank`` for all policies; no spec for each, which would cost O(N) copies of spaces."""
-        policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
-        pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
-        seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
-        return bank_spec(pairs, hidden_size=self.hidden_size, seed=seed)
-
-    def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:
-        """One policy per entry of the environment's ``possible_agents``, unless ``.multi_agent`` names them.
-
-        Every policy shares this config; the stock method copies the whole config for each, O(N^2) in all.
-        """
-        if env is not None:
-            pairs = policy_spaces(environment_in(env), self.policy_mapping_fn, policies or self.policies)
-        else:
-            pairs = {p: s for p, s in spaces.items() if p not in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES)}
-        specs = {p: PolicySpec(None, *pair, self) for p, pair in pairs.items()}
-        to_train = self.policies_to_train
-        if to_train is not None and not callable(to_train):
-            return specs, lambda policy_id, batch=None: policy_id in to_train
-        return specs, to_train
-
-    def build_env_to_module_connector(self, env: Any = None, spaces: Any = None, device: Any = None) -> ConnectorV2:
-        """The stock pipeline for RLlib's own episodes; ``BippoEnvRunner`` works on arrays and needs none."""
-        if issubclass(self.env_runner_cls, BippoEnvRunner):
-            return EnvToModulePipeline(env.single_observation_space, env.single_action_space, connectors=[])
-        if not self.policies and env is not None:
-            # In place, as Learner.add_module does it: this config is frozen by now.
-            names = policy_spaces(environment_in(env), self.policy_mapping_fn)
-            self.policies.update({policy_id: PolicySpec() for policy_id in names})
-        return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
-
-    def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, then the budget sampler, unless one of theirs is it.
-
-        For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
-        """
-        on_arrays = issubclass(self.env_runner_cls, BippoEnvRunner)
-        with_defaults = self.add_default_connectors_to_module_to_env_pipeline
-        config = self
-        if on_arrays and with_defaults:
-            config = self.copy(copy_frozen=False)
-            config.add_default_connectors_to_module_to_env_pipeline = False
-        pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
-        has_sampler = any(isinstance(piece, BudgetSamplerConnector) for piece in pipeline.connectors)
-        if with_defaults and not has_sampler:
-            if on_arrays:
-                pipeline.append(self._new_sampler_connector())
-            else:
-                pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
-        return pipeline
-
-    def _new_sampler_connector(self) -> BudgetSamplerConnector:
-        return BudgetSamplerConnector(
-            strategy=self.sampler,
-            epsilon=self.epsilon,
-            epsilon_decay=self.epsilon_decay,
-            epsilon_min=self.epsilon_min,
-            seed=None if self.seed is None else [self.seed, *b"budget sampler"],
-            cost_key=self.cost_key,
-            budget_key=self.budget_key,
-        )
 
 
 class Bippo(PPO):

@@ -142,9 +142,7 @@ class BippoEnvRunner(EpisodeEnvRunner):
             return
         self._episode.agent_ids = agents
         policies = [self.config.policy_mapping_fn(agent_id, self._episode) for agent_id in agents]
-        unknown = [p for p in policies if p not in self.module.rows]
-        if unknown:
-            raise ValueError(f"no policy {unknown[0]!r} for a live agent; add it with algo.add_module({unknown[0]!r})")
+        self.module.add_policies(policies)  # an agent nobody announced gets a fresh policy; known ones stay as they are
         self._rows = self.module.row_index(policies)
         shared = np.flatnonzero(np.bincount(self._rows, minlength=1) > 1)
         if shared.size:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bippo_rllib.env_runner import BippoEnvRunner
 
 if TYPE_CHECKING:
-    from bippo_rllib.bippo import BippoConfig
+    from bippo_rllib.config import BippoConfig
 
 _ONE_PROCESS = "parallelism comes from Tune trials and from the environment itself"
 _WHOLE_BATCH = "each epoch is one step on the policy's whole batch, see policy_batch_size"

@@ -254,6 +254,40 @@ def test_adding_and_removing_a_policy_touches_no_other(tmp_path):
     algo.stop(), restored.stop()
 
 
+class Newcomer(Workers):
+    """In its third step a worker appears that nobody announced."""
+
+    def step(self, actions):
+        outcome = super().step(actions)
+        if self.time == 3:
+            self.agents.append("worker_77")
+            outcome[0]["worker_77"], outcome[4]["worker_77"] = np.ones(3, np.float32), {"cost": 1.0, "budget": 3.0}
+        return outcome
+
+
+def test_an_agent_nobody_announced_gets_a_policy_of_its_own():
+    algo = config(Newcomer, num_workers=3, rounds=100).build_algo()
+    for _ in range(3):
+        algo.train()
+    assert list(algo.bank.rows) == ["worker_00", "worker_01", "worker_02", "worker_77"]
+    for _ in range(20):
+        before = snapshot(algo)
+        algo.train()
+        acted = [algo.parallel_env.last_actions[a] for a in algo.bank.rows]
+        assert same(before, snapshot(algo), [n for n in range(4) if not acted[n]])
+    assert algo.learner_group._learner.adam.all.steps[3] > 0
+    algo.stop()
+
+
+def test_keywords_of_the_environment_can_be_set_later():
+    changed = (
+        BippoConfig().environment(Workers, env_config={"num_workers": 3}).environment(env_config={"num_workers": 5})
+    )
+    algo = changed.debugging(log_level="ERROR").build_algo()
+    assert len(algo.bank) == 5
+    algo.stop()
+
+
 class NoCost(Workers):
     def _infos(self):
         return {a: {"price": 1.0, "budget": 3.0} for a in self.agents}
