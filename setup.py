@@ -26,6 +26,8 @@ setup(
         "numpy>=2.0",
         "scikit-learn>=1.5",
         "matplotlib>=3.9",
+        "pandas>=2.2",
+        "pyarrow>=15",
     ],
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
     classifiers=[

@@ -36,7 +36,6 @@ def environment_page() -> str:
             "",
             _as_markdown(inspect.getdoc(FederationConfig)),
             "",
-            (DOCS / "environment-deviations.md").read_text(encoding="utf-8"),
         ]
     )
 

@@ -38,7 +38,7 @@ def rolling_mean(values: ArrayLike, window: int = WINDOW) -> NDArray[np.float64]
 
 
 def rounds_to_target(accuracy: ArrayLike, target: float, window: int = WINDOW) -> int | None:
-    """First round (the first value is round 1) at which the mean of the last `window` rounds reaches `target`, or None."""
+    """First round (from 1) at which the mean of the last `window` rounds reaches `target`, or None."""
     reached = np.flatnonzero(rolling_mean(accuracy, window) >= target - _ROUNDING)
     return int(reached[0]) + 1 if len(reached) else None
 
@@ -115,11 +115,22 @@ class MethodSummary:
 
 
 def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:
-    """One summary per method and setting, in the order in which the rows name them."""
+    """One summary per method and setting, in the order in which the rows name them.
+
+    A search may draw the same setting twice; the two trials are the same run, so the longer one stands for both.
+    """
     return [_summarize_method(group, target) for _, group in rows.groupby(["method", "setting"], sort=False)]
 
 
+def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one method and setting, of the longest trial of each seed only."""
+    length = rows.groupby(["seed", "trial"], sort=False).size().reset_index(name="length")
+    longest = length.sort_values("length", ascending=False, kind="stable").drop_duplicates("seed")["trial"]
+    return rows[rows["trial"].isin(longest)]
+
+
 def _summarize_method(rows: pd.DataFrame, target: float) -> MethodSummary:
+    rows = one_trial_per_seed(rows)
     trials = tuple(summarize_trial(group, target) for _, group in rows.groupby("trial", sort=False))
 
     def over_seeds(name: str) -> Spread | None:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from experiments.metrics import WINDOW, rolling_mean
+from experiments.metrics import WINDOW, one_trial_per_seed, rolling_mean
 
 
 class Style(NamedTuple):
@@ -62,6 +62,7 @@ def curves(rows: pd.DataFrame, window: int = WINDOW) -> list[Curve]:
 
 
 def _curve(rows: pd.DataFrame, window: int) -> Curve:
+    rows = one_trial_per_seed(rows)
     smoothed = [rolling_mean(trial["mean_accuracy"], window) for _, trial in rows.groupby("trial", sort=False)]
     common = min(len(series) for series in smoothed)
     stacked = np.stack([series[:common] for series in smoothed])[:, window - 1 :]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 from ray import tune
@@ -29,7 +31,8 @@ def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
     """`bippo-seed7   round  41/100   accuracy 0.812   151.7 J`, or the state where there is no round yet."""
     if not trial.round:
         return f"  {trial.name:<{width}}   {trial.state}"
-    numbers = f"round {trial.round:>{len(str(rounds))}}/{rounds}   accuracy {trial.accuracy:.3f}   {trial.energy_total_j:9.1f} J"
+    progress = f"round {trial.round:>{len(str(rounds))}}/{rounds}"
+    numbers = f"{progress}   accuracy {trial.accuracy:.3f}   {trial.energy_total_j:>8.4g} J"
     return f"  {trial.name:<{width}}   {numbers}{'' if trial.state == 'running' else f'   {trial.state}'}"
 
 
@@ -52,8 +55,8 @@ def _clock(seconds: float) -> str:
 class Progress(tune.Callback):
     """Shows trials while Tune runs them and keeps what the end of the study needs to know.
 
-    Finished trials leave one line each. On a terminal the running ones are redrawn below in place; elsewhere a line about the
-    whole study appears every 15 s.
+    Finished trials leave one line each. On a terminal the running ones are redrawn below in place; elsewhere a line
+    about the whole study appears every 15 s.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Progress(tune.Callback):
     ) -> None:
         self.warmup_energy_j: dict[str, float] = {}
         self.trials: dict[str, TrialProgress] = {}
+        self._tune_trials: list[Any] = []
         self._rounds, self._num_trials = rounds, num_trials
         self._out, self._clock, self._live = out, clock, out.isatty()
         self._started = self._drawn_at = clock()
@@ -69,6 +73,7 @@ class Progress(tune.Callback):
 
     def on_trial_start(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
         self._of(trial)
+        self._tune_trials.append(trial)
         if self._live:
             self._draw()
 
@@ -90,6 +95,19 @@ class Progress(tune.Callback):
     def on_step_end(self, iteration: int, trials: Sequence[Any], **info: Any) -> None:
         if self._clock() - self._drawn_at >= (_TERMINAL_INTERVAL_S if self._live else _PLAIN_INTERVAL_S):
             self._draw()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tune stores its callbacks; neither a stream nor live trials can be stored."""
+        return {**self.__dict__, "_out": None, "_tune_trials": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_out": sys.stdout})
+
+    def keep_logs(self) -> None:
+        """Copy what Tune's loggers wrote to the trials' folders, as Tune itself does now and then and at the end."""
+        for trial in self._tune_trials:
+            if trial.local_path and Path(trial.local_path).is_dir():
+                shutil.copytree(trial.local_path, trial.storage.trial_fs_path, dirs_exist_ok=True)
 
     def close(self) -> None:
         """Take the live table away."""

@@ -23,8 +23,8 @@ _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "sciki
 class RunInfo:
     """What a results folder was made from.
 
-    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0 per
-    trial, which no row counts.
+    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
+    per trial, which no row counts.
     """
 
     scenario: str

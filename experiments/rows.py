@@ -68,7 +68,8 @@ def check_budget(row: Mapping[str, Any]) -> None:
     if row["energy_j"] > row["budget_j"] * (1 + BUDGET_TOLERANCE):
         raise RuntimeError(
             f"round {row['round']} of {row['trial']} spent {row['energy_j']:.9g} J, more than its budget of "
-            f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['selected']))}; this is a bug in the sampler or the environment"
+            f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['selected']))}; "
+            "this is a bug in the sampler or the environment"
         )
 
 

@@ -49,7 +49,7 @@ def parse_settings(items: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_search(items: Sequence[str]) -> dict[str, str]:
-    """`["lr=loguniform(1e-4,1e-2)"]` -> `{"lr": "loguniform(1e-4,1e-2)"}`, each expression checked by `sampling_domain`."""
+    """`["lr=loguniform(1e-4,1e-2)"]` -> `{"lr": "loguniform(1e-4,1e-2)"}`, each a call of one of Tune's functions."""
     pairs = _pairs("--search", items, _EXAMPLE_SEARCH)
     for key, expression in pairs.items():
         _parse_call(key, expression)
@@ -150,7 +150,8 @@ def _unknown_setting(key: str, known: Sequence[str]) -> str:
     """As `unknown_name`, but RLlib has far too many settings to list them all."""
     close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"unknown setting '{key}': {hint}keys are those of BippoConfig.training, such as lr, gamma or epsilon_decay, or env.<field>"
+    keys = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
+    return f"unknown setting '{key}': {hint}{keys}"
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:

@@ -1,23 +1,15 @@
-"""The Ray Tune study: methods x seeds (x searched settings), side by side, each trial writing its own rows."""
+"""What a study is: methods x seeds (x searched settings) on a scenario. Checked here, run by `tune_run`."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from experiments.provenance import RunInfo, add_warmup_energy, write_run_info
+from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
 from experiments.settings import check_federation_keys, example_value, sampling_domain, split_settings
-
-if TYPE_CHECKING:
-    from ray.tune import ResultGrid, Tuner
-
-    from experiments.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -56,28 +48,25 @@ class Study:
         data_dir = {} if self.data_dir is None else {"data_dir": self.data_dir}
         return {**self.scenario.federation, **data_dir, **split_settings(self.settings)[1]}
 
-
-@dataclass(frozen=True)
-class Failure:
-    """A trial that did not finish: its cause in one line, and the file with the whole traceback."""
-
-    trial: str
-    cause: str
-    error_file: str
-
-
-def quiet() -> None:
-    """Turn off what Tune and RLlib print by themselves; `Progress` and the report say it shorter. Before Tune is imported."""
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    for name in ("ray.tune", "ray.train", "ray.rllib"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    @property
+    def run_info(self) -> RunInfo:
+        """What run.json says about the study."""
+        return RunInfo(
+            scenario=self.scenario.name,
+            target_accuracy=self.scenario.target_accuracy,
+            rounds=self.rounds,
+            federation=self.federation,
+            methods=list(self.methods),
+            seeds=list(self.seeds),
+            settings=dict(self.settings),
+            search=dict(self.search),
+            num_samples=self.num_samples,
+            command=self.command,
+        )
 
 
 def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
-    quiet()
     import envs
     from experiments.row_callback import TrialInfo
     from experiments.trial import bippo_config
@@ -107,145 +96,3 @@ def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
         "search": {key: sampling_domain(key, text) for key, text in study.search.items()},
         "gpu_share": gpu_share,
     }
-
-
-def run_study(study: Study, out: TextIO = sys.stdout) -> list[Failure]:
-    """Run all trials and return those that failed; rows and run.json are in `study.results_dir` whatever happens."""
-    quiet()
-    import ray
-
-    study.results_dir.mkdir(parents=True, exist_ok=True)
-    write_run_info(study.results_dir, run_info(study))
-    started_ray = start_ray(study.parallel_trials)
-    try:
-        return _run_trials(study, out)
-    finally:
-        if started_ray:
-            ray.shutdown()
-
-
-def run_info(study: Study) -> RunInfo:
-    """What run.json says about the study."""
-    return RunInfo(
-        scenario=study.scenario.name,
-        target_accuracy=study.scenario.target_accuracy,
-        rounds=study.rounds,
-        federation=study.federation,
-        methods=list(study.methods),
-        seeds=list(study.seeds),
-        settings=dict(study.settings),
-        search=dict(study.search),
-        num_samples=study.num_samples,
-        command=study.command,
-    )
-
-
-def start_ray(parallel_trials: int | None) -> bool:
-    """Start Ray quietly and without a dashboard, unless it runs already. True if this call started it."""
-    import ray
-
-    if ray.is_initialized():
-        return False
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    num_cpus = parallel_trials if parallel_trials and parallel_trials > cores else None
-    ray.init(
-        num_cpus=num_cpus,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-    )
-    return True
-
-
-def _run_trials(study: Study, out: TextIO) -> list[Failure]:
-    import ray
-
-    from experiments.progress import Progress
-
-    cores, gpus = int(ray.cluster_resources()["CPU"]), ray.cluster_resources().get("GPU", 0.0)
-    side_by_side = max(1, min(study.parallel_trials or cores, cores, study.num_trials))
-    uses_gpu = str(study.federation.get("device", "cpu")).startswith("cuda")
-    progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
-    tuner = _tuner(study, progress, side_by_side, min(1.0, gpus / side_by_side) if uses_gpu else 0.0)
-    try:
-        return _failures(tuner.fit())
-    finally:
-        progress.close()
-        add_warmup_energy(study.results_dir, progress.warmup_energy_j)
-
-
-def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float) -> Tuner:
-    from ray import tune
-    from ray.tune.search.basic_variant import BasicVariantGenerator
-
-    from experiments.trial import StudyTrial
-
-    return tune.Tuner(
-        StudyTrial,
-        param_space=param_space(study, gpu_share),
-        tune_config=tune.TuneConfig(
-            # One draw of the searched settings per sample, shared by all methods and seeds; the same draws every time.
-            search_alg=BasicVariantGenerator(
-                max_concurrent=side_by_side, constant_grid_search=True, random_state=study.seeds[0]
-            ),
-            num_samples=study.num_samples,
-            scheduler=_asha(study.rounds) if study.search else None,
-            trial_dirname_creator=_trial_name(bool(study.search)),
-            trial_name_creator=_trial_name(bool(study.search)),
-        ),
-        run_config=tune.RunConfig(
-            name=study.results_dir.name,
-            storage_path=str(study.results_dir.parent),
-            stop={"training_iteration": study.rounds},
-            checkpoint_config=tune.CheckpointConfig(
-                checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
-            ),
-            callbacks=[progress],
-            verbose=0,
-        ),
-    )
-
-
-def _asha(rounds: int) -> Any:
-    from ray.tune.schedulers import ASHAScheduler
-
-    from experiments.row_callback import ROLLING_ACCURACY
-
-    grace = max(1, min(20, rounds // 4))
-    return ASHAScheduler(
-        time_attr="training_iteration",
-        metric=ROLLING_ACCURACY,
-        mode="max",
-        max_t=rounds,
-        grace_period=grace,
-        reduction_factor=2,
-    )
-
-
-def _trial_name(searching: bool) -> Any:
-    def name(trial: Any) -> str:
-        plain = f"{trial.config['method']}-seed{trial.config['seed']}"
-        return f"{plain}-{trial.trial_id.rsplit('_', 1)[-1]}" if searching else plain
-
-    return name
-
-
-def _failures(results: ResultGrid) -> list[Failure]:
-    return [
-        Failure(Path(result.path).name, root_cause(str(result.error)), str(Path(result.path) / "error.txt"))
-        for result in results
-        if result.error is not None
-    ]
-
-
-def root_cause(traceback: str) -> str:
-    """The first exception of a chain of tracebacks, in one line: what went wrong before anything else did."""
-    lines = [line.strip() for line in traceback.splitlines()]
-    causes = [line for line in lines if _is_exception_line(line)]
-    return causes[0] if causes else (lines[-1] if lines else "unknown")
-
-
-def _is_exception_line(line: str) -> bool:
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.replace(".", "").isidentifier() and name.endswith(("Error", "Exception", "Interrupt"))

@@ -76,7 +76,9 @@ class StudyTrial(Bippo):
     def __init__(self, config: Any = None, **kwargs: Any) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         torch.set_num_threads(1)
-        super().__init__(config_of(config) if isinstance(config, dict) else config, **kwargs)
+        # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
+        is_point = isinstance(config, dict) and "scenario" in config
+        super().__init__(config_of(config) if is_point else config, **kwargs)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:

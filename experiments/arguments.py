@@ -1,0 +1,156 @@
+"""The arguments of `python -m experiments.tune_bippo`, and the study they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from experiments.methods import METHODS
+from experiments.naming import look_up
+from experiments.provenance import RUN_FILE, command_line
+from experiments.rows import ROWS_FILE
+from experiments.scenarios import SCENARIOS
+from experiments.settings import ENV_PREFIX, parse_search, parse_settings
+from experiments.study import Study
+
+T = TypeVar("T")
+
+DESCRIPTION = """\
+Trains the clients of a simulated federation under an energy budget per round, once per method and seed, side by side
+as a Ray Tune study, and prints how accurate each method gets and what it spends.
+"""
+
+EPILOG = """\
+examples:
+  python -m experiments.tune_bippo
+      20 clients on scikit-learn's digits, bippo and fedavg, seeds 7, 28, 42; under 3 minutes on 2 cores
+  python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
+      the paper's main experiment, 200 rounds; hours on 2 cores
+  python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
+      other settings: keys of BippoConfig.training, or env. and a field of envs.FederationConfig
+  python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
+      tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
+  python -m experiments.report RESULTS_DIR
+      table and figure again, also while a study is running
+
+data:
+  digits comes with scikit-learn. For the others, --data-dir or $BIPPO_DATA is a folder with the original files,
+  torchvision's layout or a folder of images per class.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="python -m experiments.tune_bippo",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    result.error = _raise  # type: ignore[assignment]
+    result.add_argument("--list", action="store_true", help="show scenarios and methods, and stop")
+    what = result.add_argument_group("what to run")
+    what.add_argument("--scenario", default="digits", metavar="NAME", help="default: digits")
+    what.add_argument("--methods", nargs="+", metavar="NAME", help="default: bippo fedavg; with --search: bippo")
+    what.add_argument("--seeds", nargs="+", type=int, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
+    what.add_argument("--rounds", type=int, metavar="N", help="FL rounds per trial; default: the scenario's")
+    what.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="other settings for all trials"
+    )
+    search = result.add_argument_group("tuning")
+    search.add_argument(
+        "--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help="search spaces, quoted"
+    )
+    search.add_argument("--num-samples", type=int, metavar="N", help="settings to draw; default: 8")
+    where = result.add_argument_group("where and how")
+    where.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
+    where.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
+    where.add_argument("--parallel-trials", type=int, metavar="N", help="trials side by side; default: one per core")
+    where.add_argument(
+        "--checkpoint-every", type=int, default=50, metavar="N", help="in rounds; default: 50, and at the end"
+    )
+    return result
+
+
+def _raise(message: str) -> None:
+    raise ValueError(f"{message}; see --help")
+
+
+def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
+    """The study that the arguments ask for. ValueError for what can be seen to be wrong without loading anything."""
+    scenario = look_up("scenario", arguments.scenario, SCENARIOS)
+    settings, search = parse_settings(arguments.set), parse_search(arguments.search)
+    if arguments.num_samples is not None and not search:
+        raise ValueError(
+            '--num-samples without --search: name what to search, such as --search "lr=loguniform(1e-4,1e-2)"'
+        )
+    both = sorted(settings.keys() & search.keys())
+    if both:
+        raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
+    rounds = _positive("--rounds", arguments.rounds, scenario.rounds)
+    return Study(
+        scenario=scenario,
+        methods=_methods(arguments.methods, search),
+        seeds=_distinct("--seeds", arguments.seeds),
+        rounds=rounds,
+        results_dir=_results_dir(arguments.results_dir, scenario.name),
+        data_dir=str(arguments.data_dir.expanduser().resolve()) if arguments.data_dir else None,
+        settings=settings,
+        search=search,
+        num_samples=_positive("--num-samples", arguments.num_samples, 8) if search else 1,
+        parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
+        checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 50),
+        command=command_line("experiments.tune_bippo", argv),
+    )
+
+
+def _methods(names: Sequence[str] | None, search: dict[str, str]) -> tuple[str, ...]:
+    methods = _distinct("--methods", names or (["bippo"] if search else ["bippo", "fedavg"]))
+    for name in methods:
+        learns = look_up("method", name, METHODS).learns
+        if search and not learns and not any(key.startswith(ENV_PREFIX) for key in search):
+            raise ValueError(
+                f"{name} learns nothing, so searching {', '.join(search)} changes nothing; leave it out of --methods"
+            )
+    return methods
+
+
+def _distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
+    repeated = [value for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        raise ValueError(f"{flag} has {repeated[0]} twice; the two trials would be the same, name each one once")
+    negative = [value for value in values if isinstance(value, int) and value < 0]
+    if negative:
+        raise ValueError(f"{flag} has {negative[0]}; seeds are whole numbers from 0")
+    return tuple(values)
+
+
+def _positive(flag: str, value: int | None, default: T) -> int | T:
+    if value is None:
+        return default
+    if value < 1:
+        raise ValueError(f"{flag} is {value}; it must be at least 1")
+    return value
+
+
+def _results_dir(asked: Path | None, scenario: str) -> Path:
+    """An absolute path to a folder that can be written and holds no other run."""
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = (asked or Path("results") / f"{scenario}-{stamp}").expanduser().resolve()
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"results folder {path} is a file; name a folder")
+    if (path / RUN_FILE).exists() or (path.exists() and next(path.rglob(ROWS_FILE), None)):
+        raise ValueError(f"results folder {path} already holds a run; name another one, or remove it first")
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"results folder {path} cannot be written: {error.strerror} in {existing}; name another one"
+        ) from None
+    return path

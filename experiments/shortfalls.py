@@ -1,0 +1,43 @@
+"""What a study was asked for and does not have: every missing or short trial by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from experiments.metrics import MethodSummary
+from experiments.provenance import RunInfo
+
+
+def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: pd.DataFrame) -> list[str]:
+    """One line for every method that ran fewer seeds or rounds than asked for.
+
+    Without run.json, what was asked for is the union of all seeds and the longest trial.
+    """
+    methods = list(info.methods) if info else sorted(rows["method"].unique())
+    seeds = list(info.seeds) if info else sorted(int(seed) for seed in rows["seed"].unique())
+    rounds = info.rounds if info else int(rows["round"].max())
+    if info and info.search:
+        return _search_shortfalls(summaries, rounds, len(seeds) * info.num_samples)
+    done = {(t.method, t.seed): t.rounds for summary in summaries for t in summary.trials}
+    missing = [(method, seed) for method in methods for seed in seeds if done.get((method, seed), 0) < rounds]
+    return [_shortfall(method, seed, done.get((method, seed)), rounds) for method, seed in missing]
+
+
+def _shortfall(method: str, seed: int, done: int | None, rounds: int) -> str:
+    found = "has no rows" if done is None else f"has {done} of {rounds} rounds"
+    return f"{method} with seed {seed} {found}"
+
+
+def _search_shortfalls(summaries: Sequence[MethodSummary], rounds: int, asked: int) -> list[str]:
+    lines = []
+    for method in dict.fromkeys(summary.method for summary in summaries):
+        lengths = [trial.rounds for s in summaries if s.method == method for trial in s.trials]
+        short = sum(length < rounds for length in lengths)
+        if short:
+            ended = f"{short} of {len(lengths)} trials ended before round {rounds}"
+            lines.append(f"{method}: {ended} (ASHA stops what falls behind)")
+        if len(lengths) < asked:
+            lines.append(f"{method}: {len(lengths)} of {asked} trials have rows")
+    return lines

@@ -1,0 +1,173 @@
+"""The command line: bad input gives one line on stderr and exit code 2, before any study starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from row_factory import make_rows, write_trial
+
+from experiments import benchmark, tune_bippo
+from experiments.study import Study
+from experiments.tune_run import Failure
+
+
+@pytest.fixture(autouse=True)
+def no_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of this file may get as far as starting Ray."""
+    monkeypatch.delenv("BIPPO_DATA", raising=False)
+    monkeypatch.setattr(tune_bippo, "run_study", lambda study: pytest.fail(f"started {study}"))
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which the command refuses `arguments`."""
+    assert tune_bippo.main(arguments) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: ") and captured.out == ""
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--scenario digit", "unknown scenario 'digit': did you mean digits? known are digits, fashion-mnist, cifar10"),
+        ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo? known are bippo, ippo, fedavg"),
+        ("--methods bippo bippo", "--methods has bippo twice"),
+        ("--seeds 7 28 7", "--seeds has 7 twice"),
+        ("--seeds -1", "--seeds has -1; seeds are whole numbers from 0"),
+        ("--seeds seven", "invalid int value: 'seven'"),
+        ("--rounds 0", "--rounds is 0; it must be at least 1"),
+        ("--parallel-trials 0", "--parallel-trials is 0"),
+        ("--checkpoint-every -5", "--checkpoint-every is -5"),
+        ("--num-samples 4", "--num-samples without --search"),
+        ("--search lr", "--search 'lr' is not key=value"),
+        ("--search lr=0.1", "expected one of Tune's functions"),
+        ("--search lr=uniform(2)", "--search lr=uniform(2):"),
+        ("--search lr=loguniform(1e-4,1e-2) --methods fedavg", "fedavg learns nothing"),
+        ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
+        ("--set epsilon_deca=0.9", "unknown setting 'epsilon_deca': did you mean epsilon_decay"),
+        ("--set env.alph=0.9", "unknown setting 'env.alph': did you mean env.alpha"),
+        ("--set num_env_runners=1", "num_env_runners=1 is not supported by BIPPO"),
+        ("--set env.num_clients=0", "num_clients"),
+        ("--set env.budget_j=1e-9", "client_000"),
+        ("--frobnicate", "unrecognized arguments: --frobnicate"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refusal(arguments.split(), capsys)
+
+
+def test_missing_data_names_the_ways_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refusal(["--scenario", "fashion-mnist", "--data-dir", str(tmp_path)], capsys)
+    assert str(tmp_path) in line and "BIPPO_DATA" in line
+
+
+def test_a_corrupt_data_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+        (tmp_path / f"{name}-ubyte.gz").write_bytes(b"no gzip")
+    assert "-ubyte" in refusal(["--scenario", "fashion-mnist", "--data-dir", str(tmp_path)], capsys)
+
+
+def test_a_results_folder_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert "is a file; name a folder" in refusal(["--results-dir", str(tmp_path / "file")], capsys)
+
+
+def test_a_results_folder_below_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in refusal(["--results-dir", str(tmp_path / "file" / "below")], capsys)
+
+
+def test_a_read_only_results_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "cannot be written" in refusal(["--results-dir", "/proc/new"], capsys)  # not even root writes there
+
+
+def test_a_results_folder_of_another_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trial(tmp_path, make_rows([0.5]))
+    assert "already holds a run" in refusal(["--results-dir", str(tmp_path)], capsys)
+
+
+def test_list_shows_every_name_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune_bippo.main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("digits", "fashion-mnist", "cifar10", "bippo", "ippo", "fedavg"):
+        assert sum(line.strip().startswith(f"{name} ") for line in lines) == 1
+
+
+def test_help_shows_examples_and_where_data_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        tune_bippo.main(["--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert "--search" in text and "BIPPO_DATA" in text and "python -m experiments.report RESULTS_DIR" in text
+
+
+def study_for(arguments: str) -> Study:
+    """The study that a command line asks for."""
+    argv = arguments.split()
+    return tune_bippo.study_of(tune_bippo.parser().parse_args(argv), argv)
+
+
+def test_the_default_study() -> None:
+    study = study_for("")
+    assert (study.scenario.name, study.methods, study.seeds) == ("digits", ("bippo", "fedavg"), (7, 28, 42))
+    assert (study.num_trials, study.rounds) == (6, study.scenario.rounds)
+    assert study.results_dir.parent == Path.cwd() / "results" and study.results_dir.name.startswith("digits-2")
+
+
+def test_all_flags_reach_the_study(tmp_path: Path) -> None:
+    study = study_for(
+        f"--scenario fashion-mnist --methods ippo --seeds 1 2 --rounds 9 --data-dir {tmp_path} "
+        f"--results-dir {tmp_path}/r --parallel-trials 3 --checkpoint-every 4 --set lr=0.0005 env.budget_share=0.2 "
+        "--search gamma=uniform(0.8,0.95) --num-samples 5"
+    )
+    assert (study.methods, study.seeds, study.rounds, study.num_trials) == (("ippo",), (1, 2), 9, 10)
+    assert (study.results_dir, study.data_dir) == (tmp_path / "r", str(tmp_path))
+    assert (study.parallel_trials, study.checkpoint_every) == (3, 4)
+    assert study.settings == {"lr": 0.0005, "env.budget_share": 0.2}
+    assert (study.federation["budget_share"], study.federation["dataset"]) == (0.2, "fashion_mnist")
+    assert study.command.startswith("python -m experiments.tune_bippo --scenario fashion-mnist")
+
+
+def test_a_search_is_for_methods_that_learn() -> None:
+    study = study_for("--search lr=loguniform(1e-4,1e-2)")
+    assert (study.methods, study.num_trials) == (("bippo",), 3 * 8)
+
+
+def test_an_interrupted_study_reports_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(study: Study) -> None:
+        write_trial(study.results_dir, make_rows([0.5] * 12))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune_bippo, "run_study", interrupted)
+    assert tune_bippo.main(["--results-dir", str(tmp_path / "r"), "--rounds", "20"]) == 130
+    captured = capsys.readouterr()
+    assert "interrupted; what was written until now is kept in" in captured.err
+    assert "0.500" in captured.out and (tmp_path / "r" / "report.md").exists()
+
+
+def test_failed_trials_are_named_and_the_others_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half_failed(study: Study) -> list[Failure]:
+        write_trial(study.results_dir, make_rows([0.5] * 12))
+        return [Failure("fedavg-seed7", "ValueError: no such thing", "/x/error.txt")]
+
+    monkeypatch.setattr(tune_bippo, "run_study", half_failed)
+    assert tune_bippo.main(["--results-dir", str(tmp_path / "r")]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [
+        "error: trial fedavg-seed7 failed: ValueError: no such thing (whole traceback: /x/error.txt)"
+    ]
+    assert "0.500" in captured.out
+
+
+def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["rl-overhead", "--rounds", "10"]) == 2
+    assert benchmark.main(["rl-overhead", "--scenario", "digit"]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "error: --rounds is 10; a median needs at least 50"
+    assert "did you mean digits" in second

@@ -1,0 +1,84 @@
+"""What a study shows while it runs, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from experiments.progress import Progress, overall_line
+
+
+class FakeTrial:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def result(round_: int) -> dict[str, Any]:
+    return {"round": round_, "mean_accuracy": 0.5, "energy_total_j": 3.25, "warmup_energy_j": 1.5}
+
+
+def play(out: io.StringIO) -> Progress:
+    """Two trials of 10 rounds: at 20 s one is at round 5; it then finishes and the other one fails."""
+    now = 0.0
+    progress = Progress(rounds=10, num_trials=2, name_width=12, out=out, clock=lambda: now)
+    first, second = FakeTrial("bippo-seed7"), FakeTrial("fedavg-seed7")
+    for trial in (first, second):
+        progress.on_trial_start(1, [], trial)
+    progress.on_trial_result(2, [], first, result(5))
+    progress.on_step_end(2, [])
+    now = 20.0
+    progress.on_step_end(3, [])
+    progress.on_trial_result(4, [], first, result(10))
+    progress.on_trial_complete(5, [], first)
+    progress.on_trial_error(6, [], second)
+    progress.close()
+    return progress
+
+
+def test_elsewhere_lines_are_only_added() -> None:
+    out = io.StringIO()
+    progress = play(out)
+    assert out.getvalue().splitlines() == [
+        "trials 0/2 done   rounds 5/20 (25 %)   elapsed 0:20   about 1:00 left",
+        "  bippo-seed7    round 10/10   accuracy 0.500       3.25 J   done",
+        "  fedavg-seed7   FAILED",
+    ]
+    assert progress.warmup_energy_j == {"bippo-seed7": 1.5}
+
+
+def test_a_terminal_ends_with_the_finished_trials_only() -> None:
+    out = Terminal()
+    play(out)
+    assert screen(out.getvalue()) == [
+        "  bippo-seed7    round 10/10   accuracy 0.500       3.25 J   done",
+        "  fedavg-seed7   FAILED",
+    ]
+    assert "round  5/10   accuracy 0.500" in out.getvalue()
+
+
+def screen(written: str) -> list[str]:
+    """The lines left on a screen that knows `ESC[nA` followed by `ESC[J`: go up n lines and clear what is below."""
+    lines: list[str] = []
+    for part in written.split("\x1b["):
+        if part.startswith("J"):
+            part = part[1:]
+        elif part[:1].isdigit():
+            up = int(part.partition("A")[0])
+            del lines[len(lines) - up :]
+            continue
+        lines += part.splitlines()
+    return lines
+
+
+def test_time_left_is_not_guessed_from_nothing() -> None:
+    assert overall_line(0, 600, 0, 6, 12.0).endswith("elapsed 0:12   estimating time left")
+    # A tenth took 12 minutes: nine times as much is left, 1 h 48 min.
+    assert overall_line(60, 600, 0, 6, 720.0).endswith("elapsed 12:00   about 1:48:00 left")

@@ -1,0 +1,121 @@
+"""The row file: what it holds, when it is written, and what reading refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from row_factory import make_rows, write_trial
+
+from experiments import rows as rows_module
+from experiments.rows import COLUMNS, TIMING_COLUMNS, RowWriter, read_rows
+
+ACCURACY = [0.1, 0.2, 0.3]
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    written = make_rows(ACCURACY)
+    write_trial(tmp_path, written)
+    read = read_rows(tmp_path)
+    assert list(read["round"]) == [1, 2, 3]
+    assert list(read["mean_accuracy"]) == ACCURACY
+    assert [list(value) for value in read["selected"]] == [[1], [1], [1]]
+    assert [list(value) for value in read["costs_j"]] == [[1.0, 2.0]] * 3
+    assert read["epsilon"].isna().all()
+    assert set(read.columns) == set(written[0])
+
+
+def test_columns_name_their_unit_and_meaning_in_the_file(tmp_path: Path) -> None:
+    schema = pq.read_schema(write_trial(tmp_path, make_rows(ACCURACY)))
+    assert schema.names == [column.name for column in COLUMNS]
+    assert schema.field("energy_j").metadata[b"unit"] == b"J"
+    assert all(schema.field(column.name).metadata[b"meaning"] for column in COLUMNS)
+    assert set(TIMING_COLUMNS) == {column.name for column in COLUMNS if column.unit == "s"}
+
+
+def test_rows_are_ordered_whatever_the_folders_are_called(tmp_path: Path) -> None:
+    for method, seed in (("fedavg", 7), ("bippo", 28), ("bippo", 7)):
+        write_trial(tmp_path, make_rows(ACCURACY, method, seed))
+    read = read_rows(tmp_path)
+    assert list(zip(read["method"], read["seed"], read["round"], strict=True))[::3] == [
+        ("bippo", 7, 1),
+        ("bippo", 28, 1),
+        ("fedavg", 7, 1),
+    ]
+
+
+def test_overspending_fails_loudly_and_is_not_written(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path)
+    (row,) = make_rows([0.5], budget_j=2.0, energy_j=2.0 * (1 + 1e-9))
+    writer.append(row)
+    with pytest.raises(
+        RuntimeError, match=r"round 1 of bippo-seed7 spent 2\.00001 J, more than its budget of 2 J, on clients 1"
+    ):
+        writer.append({**row, "energy_j": 2.00001})
+    writer.flush()
+    assert len(read_rows(tmp_path)) == 1
+
+
+def test_the_file_is_rewritten_at_most_once_per_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(rows_module.time, "monotonic", lambda: now)
+    writer = RowWriter(tmp_path, interval_s=1.0)
+    lengths = []
+    for row, now in zip(make_rows([0.1] * 4), (100.0, 100.5, 101.0, 101.9), strict=True):  # noqa: B007
+        writer.append(row)
+        lengths.append(len(read_rows(tmp_path)))
+    # Written at 100.0 and at 101.0; the rows of 100.5 and 101.9 wait for the next write.
+    assert lengths == [1, 1, 3, 3]
+    writer.flush()
+    assert len(read_rows(tmp_path)) == 4
+
+
+def test_a_write_that_dies_leaves_the_last_file_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = make_rows([0.1, 0.2])
+    writer = RowWriter(tmp_path, interval_s=0.0)
+    writer.append(first)
+
+    def dies(table: object, where: Path) -> None:
+        Path(where).write_bytes(b"PAR1 half a file")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(rows_module.pq, "write_table", dies)
+    with pytest.raises(OSError, match="disk full"):
+        writer.append(second)
+    assert list(read_rows(tmp_path)["round"]) == [1]
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["rows.parquet"]
+
+
+def test_no_folder_and_no_rows_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no results folder .*nowhere: run `python -m experiments\.tune_bippo"):
+        read_rows(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"no rows\.parquet under"):
+        read_rows(tmp_path)
+
+
+def test_a_corrupt_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = write_trial(tmp_path, make_rows(ACCURACY)), write_trial(tmp_path, make_rows(ACCURACY, seed=28))
+    bad.write_bytes(bad.read_bytes()[:100])
+    assert list(read_rows(tmp_path)["seed"].unique()) == [7]
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith(f"warning: left out {bad}, which is not a readable Parquet file")
+    good.write_bytes(b"")
+    with pytest.raises(ValueError, match="none of the 2"):
+        read_rows(tmp_path)
+
+
+def test_a_foreign_parquet_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trial(tmp_path, make_rows(ACCURACY))
+    (tmp_path / "other").mkdir()
+    pd.DataFrame({"round": [1]}).to_parquet(tmp_path / "other" / "rows.parquet")
+    assert len(read_rows(tmp_path)) == 3
+    assert "has no column scenario, method" in capsys.readouterr().err
+
+
+def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", make_rows(ACCURACY))
+    write_trial(tmp_path / "copy-of-a", make_rows(ACCURACY))
+    with pytest.raises(ValueError, match="more than one row for round 1 of trial bippo-seed7"):
+        read_rows(tmp_path)

@@ -1,0 +1,66 @@
+"""Scenarios and methods: every name can be built, and the paper's numbers are the paper's."""
+
+from __future__ import annotations
+
+import pytest
+
+import envs
+from experiments.methods import METHODS
+from experiments.naming import look_up
+from experiments.row_callback import TrialInfo
+from experiments.scenarios import SCENARIOS, Scenario
+from experiments.trial import bippo_config
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_every_scenario_is_a_valid_federation(scenario: Scenario) -> None:
+    config = envs.FederationConfig(**scenario.federation, rounds=scenario.rounds)
+    assert config.num_clients == 20
+    assert 0 < scenario.target_accuracy < 1
+    assert "\n" not in scenario.description
+
+
+def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:
+    env = envs.parallel_env(**SCENARIOS["digits"].federation)
+    assert env.budget_j == pytest.approx(0.107 * env.costs_j.sum())
+    # 8 cheap and 12 expensive devices, as in the paper.
+    assert sorted(env.costs_j.round(9).tolist()) == [env.costs_j.min().round(9)] * 8 + [env.costs_j.max().round(9)] * 12
+
+
+@pytest.mark.parametrize(("name", "model", "share"), [("fashion-mnist", "cnn", 0.107), ("cifar10", "resnet18", 0.10)])
+def test_paper_scenarios_are_the_papers(name: str, model: str, share: float) -> None:
+    config = envs.FederationConfig(**SCENARIOS[name].federation)
+    assert (config.model, config.budget_share, config.partition) == (model, share, "paper")
+    assert (config.batch_size, config.lr, config.local_epochs) == (32, 0.1, 5)
+    assert SCENARIOS[name].rounds == 200
+
+
+def test_paper_table_is_consistent_with_what_the_paper_concludes() -> None:
+    # "BIPPO always performs best or second best" in mean accuracy and in rounds to target.
+    for scenario in (SCENARIOS["fashion-mnist"], SCENARIOS["cifar10"]):
+        accuracy = sorted((result.mean_accuracy for result in scenario.paper.values()), reverse=True)
+        rounds = sorted(r.rounds_to_target for r in scenario.paper.values() if r.rounds_to_target is not None)
+        assert scenario.paper["bippo"].mean_accuracy in accuracy[:2]
+        assert scenario.paper["bippo"].rounds_to_target in rounds[:2]
+
+
+def test_scenarios_cannot_be_changed_by_accident() -> None:
+    with pytest.raises(TypeError):
+        SCENARIOS["digits"].federation["num_clients"] = 3  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler"), [("bippo", "epsilon_greedy"), ("ippo", "stochastic"), ("fedavg", "random")]
+)
+def test_methods_complete_the_config(method: str, sampler: str) -> None:
+    config = bippo_config(TrialInfo("digits", method, 28), {"dataset": "digits"}, {"lr": 0.01, "env.alpha": 2.0}, 9)
+    config.validate()
+    assert (config.sampler, config.seed, config.lr) == (sampler, 28, 0.01)
+    assert (config.policies_to_train == []) == (not METHODS[method].learns)
+
+
+def test_look_up_suggests_what_was_meant() -> None:
+    with pytest.raises(
+        ValueError, match="unknown method 'bipo': did you mean bippo or ippo\\? known are bippo, ippo, fedavg"
+    ):
+        look_up("method", "bipo", METHODS)

@@ -1,0 +1,83 @@
+"""`--set` and `--search`: what is parsed, and that nothing but literals and Tune's functions is ever evaluated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ray import tune
+
+from bippo_rllib import BippoConfig
+from experiments.settings import apply_settings, describe, parse_search, parse_settings, sampling_domain, split_settings
+
+
+def test_values_are_literals_or_text() -> None:
+    assert parse_settings(["lr=5e-4", "num_epochs=4", "env.reward=accuracy_target", "env.with_loss=True"]) == {
+        "lr": 5e-4,
+        "num_epochs": 4,
+        "env.reward": "accuracy_target",
+        "env.with_loss": True,
+    }
+
+
+def test_federation_settings_are_told_apart_by_their_prefix() -> None:
+    assert split_settings({"lr": 1, "env.lr": 2}) == ({"lr": 1}, {"lr": 2})
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (["lr"], "--set 'lr' is not key=value"),
+        (["lr="], "--set 'lr=' is not key=value"),
+        (["lr=1", "lr=2"], "--set names lr twice"),
+        (["seed=3"], "--set seed: use --seeds"),
+        (["env.rounds=3"], "--set env.rounds: use --rounds"),
+    ],
+)
+def test_bad_settings_are_refused(items: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_settings(items)
+
+
+def test_search_expressions_become_tunes_domains() -> None:
+    domain = sampling_domain("lr", "loguniform(1e-4, 1e-2)")
+    values = domain.sample(size=200, random_state=np.random.RandomState(0))
+    assert 1e-4 <= min(values) < 3e-4 and 3e-3 < max(values) <= 1e-2
+    assert sampling_domain("num_epochs", "choice([2, 4])").categories == [2, 4]
+    assert round(sampling_domain("lr", "quniform(0.2, 0.8, q=0.2)").sample(), 9) in (0.2, 0.4, 0.6, 0.8)
+    assert sampling_domain("gamma", "grid_search([0.5, 0.9])") == tune.grid_search([0.5, 0.9])
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ("lr=0.1", "expected one of Tune's functions"),
+        ("lr=uniform(", "expected one of Tune's functions"),
+        ("lr=logunform(1,2)", "did you mean loguniform"),
+        ("lr=__import__('os').system('true')", "expected one of Tune's functions"),
+        ("lr=eval('1')", "unknown function 'eval'"),
+        ("lr=uniform(0, open('x'))", "must be plain numbers, texts or lists"),
+        ("lr=uniform(*[0, 1])", "must be plain numbers, texts or lists"),
+    ],
+)
+def test_bad_expressions_are_refused_without_being_run(item: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_search([item])
+
+
+@pytest.mark.parametrize("expression", ["uniform(1)", "loguniform(0, 1)", "choice([])", "uniform(0, 1, 2, 3)"])
+def test_arguments_that_tune_refuses_are_one_line(expression: str) -> None:
+    with pytest.raises(ValueError, match="--search lr=") as error:
+        sampling_domain("lr", expression)
+    assert "\n" not in str(error.value)
+
+
+def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
+    assert apply_settings(BippoConfig(), {"epsilon_decay": 0.95}).epsilon_decay == 0.95
+    with pytest.raises(ValueError, match="unknown setting 'epsilon_deca': did you mean epsilon_decay"):
+        apply_settings(BippoConfig(), {"epsilon_deca": 0.95})
+    with pytest.raises(ValueError, match=r"setting lr='fast': expected a number, such as lr=0\.001"):
+        apply_settings(BippoConfig(), {"lr": "fast"})
+
+
+def test_description_is_short_and_sorted() -> None:
+    assert describe({"lr": 0.000421234, "epsilon_decay": 0.9}) == "epsilon_decay=0.9 lr=0.0004212"

@@ -1,0 +1,179 @@
+"""The Ray Tune study, end to end on a tiny federation, and its parts without Ray."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import methods, study
+from experiments.methods import METHODS, Method
+from experiments.provenance import read_run_info
+from experiments.report import build_report
+from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
+from experiments.scenarios import Scenario
+from experiments.scheduler import SeedwiseASHA
+from experiments.study import Study, check_study
+from experiments.trial import config_of
+from experiments.tune_run import Failure, root_cause, run_study
+
+TINY = Scenario(
+    name="tiny",
+    description="four clients",
+    federation={
+        "dataset": "digits",
+        "num_clients": 4,
+        "train_samples": 20,
+        "test_samples": 10,
+        "local_epochs": 1,
+        "budget_share": 0.6,
+    },
+    rounds=3,
+    target_accuracy=0.8,
+)
+
+
+def tiny_study(folder: Path, **changes: object) -> Study:
+    return Study(scenario=TINY, rounds=3, results_dir=folder, checkpoint_every=50, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two methods and two seeds, two trials at a time."""
+    folder = tmp_path_factory.mktemp("study") / "side-by-side"
+    tiny = tiny_study(folder, methods=("bippo", "fedavg"), seeds=(7, 28), parallel_trials=2)
+    check_study(tiny)
+    assert run_study(tiny) == []
+    return folder
+
+
+@pytest.fixture(scope="module")
+def half_failed(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Failure]]:
+    """One trial at a time: bippo with seed 28, and a method that the trial processes do not know."""
+    folder = tmp_path_factory.mktemp("study") / "one-by-one"
+    broken = Method("broken", "known to this process only", lambda config: config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(methods, "METHODS", {**METHODS, "broken": broken})
+        failures = run_study(tiny_study(folder, methods=("broken", "bippo"), seeds=(28,), parallel_trials=1))
+    return folder, failures
+
+
+def test_every_trial_has_every_round(results: Path) -> None:
+    rows = read_rows(results)
+    assert tuple(rows.columns) == COLUMN_NAMES
+    assert rows.groupby(["method", "seed"])["round"].apply(list).to_dict() == {
+        (method, seed): [1, 2, 3] for method in ("bippo", "fedavg") for seed in (7, 28)
+    }
+    assert build_report(results).shortfalls == []
+
+
+def test_energy_stays_within_the_budget_and_selections_are_maximal(results: Path) -> None:
+    for row in read_rows(results).itertuples():
+        costs = dict(zip(row.clients, row.costs_j, strict=True))
+        assert row.energy_j == pytest.approx(sum(costs[client] for client in row.selected), rel=1e-12)
+        assert row.energy_j <= row.budget_j * (1 + 1e-9)
+        cheapest_left = min(cost for client, cost in costs.items() if client not in row.selected)
+        assert row.energy_j + cheapest_left > row.budget_j * (1 + 1e-9)
+
+
+def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
+    rows = read_rows(results)
+    bippo, fedavg = rows[rows["method"] == "bippo"], rows[rows["method"] == "fedavg"]
+    np.testing.assert_allclose(bippo["epsilon"], [1.0, 0.9, 0.81] * 2)
+    assert fedavg["epsilon"].isna().all()
+    assert (rows["mean_accuracy"] == rows["accuracies"].map(np.mean)).all()
+    assert (rows["num_selected"] == rows["selected"].map(len)).all() and (rows["num_clients"] == 4).all()
+    assert (rows["fl_seconds"] > 0).all() and (rows["rl_seconds"] > 0).all()
+
+
+def test_the_results_folder_holds_logs_checkpoints_and_provenance(results: Path) -> None:
+    trials = sorted(path.name for path in results.iterdir() if path.is_dir())
+    assert trials == ["bippo-seed28", "bippo-seed7", "fedavg-seed28", "fedavg-seed7"]
+    for trial in trials:
+        assert list((results / trial).glob("events.out.tfevents.*"))
+        assert list((results / trial).glob("checkpoint_*"))
+    assert [path.name for path in results.rglob("*.parquet")] == ["rows.parquet"] * 4
+    run = json.loads((results / "run.json").read_text())
+    assert run["seeds"] == [7, 28] and run["federation"]["num_clients"] == 4 and run["packages"]["ray"]
+    assert sorted(run["warmup_energy_j"]) == trials and min(run["warmup_energy_j"].values()) > 0
+
+
+def test_a_trials_checkpoint_restores_outside_of_the_study(results: Path) -> None:
+    from bippo_rllib import Bippo
+
+    (checkpoint,) = (results / "bippo-seed7").glob("checkpoint_*")
+    written = (results / "bippo-seed7" / "rows.parquet").read_bytes()
+    algo = Bippo.from_checkpoint(str(checkpoint))
+    try:
+        assert algo.iteration == 3
+        assert algo.sampler.epsilon == pytest.approx(0.729)
+    finally:
+        algo.stop()
+    assert (results / "bippo-seed7" / "rows.parquet").read_bytes() == written
+
+
+def test_rows_do_not_depend_on_how_many_trials_ran_side_by_side(
+    results: Path, half_failed: tuple[Path, list[Failure]]
+) -> None:
+    side_by_side, alone = read_rows(results), read_rows(half_failed[0])
+    same = side_by_side[(side_by_side["method"] == "bippo") & (side_by_side["seed"] == 28)].reset_index(drop=True)
+    timings = list(TIMING_COLUMNS)
+    pd.testing.assert_frame_equal(same.drop(columns=timings), alone.drop(columns=timings), check_exact=True)
+
+
+def test_a_failed_trial_is_reported_and_the_others_are_kept(half_failed: tuple[Path, list[Failure]]) -> None:
+    folder, (failure,) = half_failed
+    assert (failure.trial, failure.cause) == ("broken-seed28", "KeyError: 'broken'")
+    assert "KeyError" in Path(failure.error_file).read_text()
+    assert build_report(folder).shortfalls == ["broken with seed 28 has no rows"]
+    info = read_run_info(folder)
+    assert info is not None and list(info.warmup_energy_j) == ["bippo-seed28"]
+
+
+def test_a_point_of_the_search_space_becomes_a_config() -> None:
+    tiny = tiny_study(
+        Path("/nowhere"),
+        methods=("ippo",),
+        seeds=(3,),
+        settings={"gamma": 0.5, "env.alpha": 2.0},
+        search={"lr": "loguniform(1e-4,1e-2)", "env.local_epochs": "choice([2])"},
+    )
+    check_study(tiny)
+    space = study.param_space(tiny, gpu_share=0.0)
+    point = {**space, "method": "ippo", "seed": 3, "search": {"lr": 0.00123, "env.local_epochs": 2}}
+    config = config_of(point)
+    assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
+    env = config.env(config.env_config).parallel_env
+    assert (env.config.local_epochs, env.config.alpha, env.config.rounds, env.config.seed) == (2, 2.0, 3, 3)
+
+
+def test_asha_compares_settings_within_a_seed_only() -> None:
+    scheduler = SeedwiseASHA("accuracy", max_rounds=8)
+
+    def run(name: str, seed: int, accuracy: float) -> str:
+        trial = SimpleNamespace(trial_id=name, config={"method": "bippo", "seed": seed})
+        scheduler.on_trial_add(None, trial)
+        return scheduler.on_trial_result(None, trial, {"training_iteration": 2, "accuracy": accuracy})
+
+    # A hard seed: its only setting goes on though another seed is far better; a worse setting of the easy seed stops.
+    assert run("easy-good", 7, 0.9) == "CONTINUE"
+    assert run("hard", 28, 0.1) == "CONTINUE"
+    assert run("easy-bad", 7, 0.5) == "STOP"
+
+
+def test_root_cause_is_the_first_exception_of_the_chain() -> None:
+    traceback = """ray::StudyTrial.train()
+  File "a.py", line 1, in f
+ValueError: clients cost 3.1 J, budget is 2 J: drop one
+
+The above exception was the direct cause of the following exception:
+
+RuntimeError: Environment step failed
+"""
+    assert root_cause(traceback) == "ValueError: clients cost 3.1 J, budget is 2 J: drop one"
+    assert root_cause("The actor died unexpectedly") == "The actor died unexpectedly"
+    assert root_cause("") == "unknown"
