@@ -12,6 +12,7 @@ from typing import TypeVar
 from experiments.methods import METHODS
 from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, command_line
+from experiments.resume import study_to_resume
 from experiments.rows import ROWS_FILE
 from experiments.scenarios import SCENARIOS
 from experiments.settings import ENV_PREFIX, parse_search, parse_settings
@@ -34,6 +35,8 @@ examples:
       other settings: keys of BippoConfig.training, or env. and a field of envs.FederationConfig
   python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
+  python -m experiments.tune_bippo --resume RESULTS_DIR
+      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -71,8 +74,13 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
     where.add_argument("--parallel-trials", type=int, metavar="N", help="trials side by side; default: one per core")
     where.add_argument(
-        "--checkpoint-every", type=int, default=50, metavar="N", help="in rounds; default: 50, and at the end"
+        "--checkpoint-every", type=int, default=10, metavar="N", help="in rounds; default: 10, and at the end"
     )
+    again = result.add_argument_group("going on with an interrupted study")
+    again.add_argument(
+        "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
+    )
+    again.add_argument("--force", action="store_true", help="although the scenario or a package has changed")
     return result
 
 
@@ -82,6 +90,10 @@ def _raise(message: str) -> None:
 
 def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     """The study that the arguments ask for. ValueError for what can be seen to be wrong without loading anything."""
+    if arguments.resume:
+        return _study_to_resume(arguments)
+    if arguments.force:
+        raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
     scenario = look_up("scenario", arguments.scenario, SCENARIOS)
     settings, search = parse_settings(arguments.set), parse_search(arguments.search)
     if arguments.num_samples is not None and not search:
@@ -98,14 +110,33 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         seeds=_distinct("--seeds", arguments.seeds),
         rounds=rounds,
         results_dir=_results_dir(arguments.results_dir, scenario.name),
-        data_dir=str(arguments.data_dir.expanduser().resolve()) if arguments.data_dir else None,
+        data_dir=_data_dir(arguments),
         settings=settings,
         search=search,
         num_samples=_positive("--num-samples", arguments.num_samples, 8) if search else 1,
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
-        checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 50),
+        checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
         command=command_line("experiments.tune_bippo", argv),
     )
+
+
+def _study_to_resume(arguments: argparse.Namespace) -> Study:
+    fixed = ("scenario", "methods", "seeds", "rounds", "set", "search", "num_samples", "results_dir")
+    given = [name for name in fixed if getattr(arguments, name) != parser().get_default(name)]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"--resume takes what to run from {RUN_FILE} in the results folder; leave out {flag}")
+    return study_to_resume(
+        arguments.resume.expanduser().resolve(),
+        data_dir=_data_dir(arguments),
+        parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
+        checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
+        force=arguments.force,
+    )
+
+
+def _data_dir(arguments: argparse.Namespace) -> str | None:
+    return str(arguments.data_dir.expanduser().resolve()) if arguments.data_dir else None
 
 
 def _methods(names: Sequence[str] | None, search: dict[str, str]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def write_run_info(results_dir: Path, info: RunInfo) -> Path:
     """Write run.json: `info` and where and when it ran."""
     record = {
         **asdict(info),
-        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "started": _now(),
         "commit": git_commit(),
         "packages": package_versions(),
         "machine": machine(),
@@ -96,10 +96,27 @@ def write_run_info(results_dir: Path, info: RunInfo) -> Path:
     return _write(Path(results_dir), record)
 
 
+def add_resumption(results_dir: Path) -> None:
+    """Note in run.json that the study goes on: when, by which code, with which packages."""
+    record = json.loads((Path(results_dir) / RUN_FILE).read_text())
+    now = {"started": _now(), "commit": git_commit(), "packages": package_versions()}
+    _write(Path(results_dir), {**record, "resumed": [*record.get("resumed", []), now]})
+
+
+def read_packages(results_dir: Path) -> dict[str, str]:
+    """Versions of the packages that a study was started with."""
+    return dict(json.loads((Path(results_dir) / RUN_FILE).read_text())["packages"])
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+
+
 def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -> None:
     """Add the joules of round 0 of each trial to run.json."""
     record = json.loads((Path(results_dir) / RUN_FILE).read_text())
-    _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(warmup_energy_j.items()))})
+    known = {**record["warmup_energy_j"], **warmup_energy_j}
+    _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(known.items()))})
 
 
 def read_run_info(results_dir: Path) -> RunInfo | None:

@@ -57,6 +57,15 @@ class RowCallback(RLlibCallback):
         self._env_seconds = algorithm.env_seconds
         self._epsilon = _epsilon(algorithm)
 
+    def on_resumed(self, algorithm: Bippo) -> None:
+        """Go on after the round that a restored checkpoint was taken in."""
+        self._epsilon = _epsilon(algorithm)
+        self._env_seconds = algorithm.env_seconds
+        if self._writer is not None:
+            earlier = self._writer.continue_after(algorithm.parallel_env.last_round.round)
+            self._recent.extend(row["mean_accuracy"] for row in earlier)
+            self._energy_total_j = sum(row["energy_j"] for row in earlier)
+
     def on_train_result(self, *, algorithm: Bippo, result: dict[str, Any], **kwargs: Any) -> None:
         """Write the round that this `train()` was."""
         row = self._row(algorithm, float(result["time_this_iter_s"]))

@@ -86,6 +86,13 @@ class RowWriter:
         self._num_written = 0
         self._written_at = float("-inf")
 
+    def continue_after(self, round_number: int) -> list[Mapping[str, Any]]:
+        """Take up the rows up to a round that are in the file already, and return them."""
+        table = pq.read_table(self.path, partitioning=None, schema=SCHEMA)
+        self._rows = [row for row in table.to_pylist() if row["round"] <= round_number]
+        self._num_written = len(self._rows)
+        return list(self._rows)
+
     def append(self, row: Mapping[str, Any]) -> None:
         """Check and keep one row; write if the last write is old enough."""
         check_budget(row)
@@ -98,11 +105,16 @@ class RowWriter:
         if self._num_written == len(self._rows):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f"{ROWS_FILE}.tmp")
-        pq.write_table(pa.Table.from_pylist(self._rows, schema=SCHEMA), unfinished)
-        os.replace(unfinished, self.path)
+        write_atomically(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
         self._num_written = len(self._rows)
         self._written_at = time.monotonic()
+
+
+def write_atomically(table: pa.Table, path: Path) -> None:
+    """Replace a Parquet file as a whole."""
+    unfinished = path.with_name(f"{path.name}.tmp")
+    pq.write_table(table, unfinished)
+    os.replace(unfinished, path)
 
 
 def read_rows(results_dir: str | Path) -> pd.DataFrame:

@@ -31,7 +31,7 @@ class SeedwiseASHA(FIFOScheduler):
         self._groups: dict[tuple[str, int], ASHAScheduler] = {}
 
     def _group(self, trial: Any) -> ASHAScheduler:
-        key = (trial.config["method"], trial.config["seed"])
+        key = (trial.config["trial"]["method"], trial.config["trial"]["seed"])
         if key not in self._groups:
             self._groups[key] = ASHAScheduler(**self._arguments)
         return self._groups[key]

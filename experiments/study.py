@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,25 @@ from experiments.settings import check_federation_keys, example_value, sampling_
 
 
 @dataclass(frozen=True)
+class TrialStart:
+    """A trial to run: from the start, or from the checkpoint at `resume_from`."""
+
+    method: str
+    seed: int
+    resume_from: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its folder; in a search a number follows."""
+        return f"{self.method}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
 class Study:
     """What to run. `settings` and the keys of `search` are as in `--set` and `--search`; `results_dir` is absolute.
 
-    `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds.
+    `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
+    `starts` are the trials left of a study that is resumed, None for all.
     """
 
     scenario: Scenario
@@ -29,18 +44,26 @@ class Study:
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
     parallel_trials: int | None = None
-    checkpoint_every: int = 50
+    checkpoint_every: int = 10
     command: str = ""
+    starts: tuple[TrialStart, ...] | None = None
+
+    @property
+    def trial_starts(self) -> tuple[TrialStart, ...]:
+        """What is to run: all methods x seeds, or what is left of a study that is resumed."""
+        if self.starts is not None:
+            return self.starts
+        return tuple(TrialStart(method, seed) for method in self.methods for seed in self.seeds)
 
     @property
     def num_trials(self) -> int:
-        return len(self.methods) * len(self.seeds) * self.num_samples
+        return len(self.trial_starts) * self.num_samples
 
     @property
     def trial_names(self) -> list[str]:
         """Folder names of the trials; in a search each has a number behind it."""
         number = "-00000" if self.search else ""
-        return [f"{method}-seed{seed}{number}" for method in self.methods for seed in self.seeds]
+        return [f"{start.name}{number}" for start in self.trial_starts]
 
     @property
     def federation(self) -> dict[str, Any]:
@@ -88,8 +111,7 @@ def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
 
     return {
         "scenario": study.scenario.name,
-        "method": tune.grid_search(list(study.methods)),
-        "seed": tune.grid_search(list(study.seeds)),
+        "trial": tune.grid_search([asdict(start) for start in study.trial_starts]),
         "rounds": study.rounds,
         "federation": study.federation,
         "settings": split_settings(study.settings)[0],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ray.tune import PlacementGroupFactory
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
+from experiments.checkpoints import write_manifest
 from experiments.methods import METHODS
 from experiments.row_callback import RowCallback, TrialInfo
 from experiments.settings import apply_settings, describe, split_settings
@@ -65,8 +67,8 @@ def bippo_config(
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
     """The configuration of one point of a study's search space, see `study.param_space`."""
-    searched = dict(space["search"])
-    info = TrialInfo(space["scenario"], space["method"], int(space["seed"]), describe(searched))
+    searched, trial = dict(space["search"]), space["trial"]
+    info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
     return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
 
 
@@ -79,6 +81,10 @@ class StudyTrial(Bippo):
         # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
         is_point = isinstance(config, dict) and "scenario" in config
         super().__init__(config_of(config) if is_point else config, **kwargs)
+        if is_point and config["trial"]["resume_from"]:
+            self.restore_from_path(config["trial"]["resume_from"])
+            for callback in self._row_callbacks():
+                callback.on_resumed(self)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
@@ -86,9 +92,10 @@ class StudyTrial(Bippo):
         return PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Rows are at least as new as any checkpoint."""
+        """Rows are at least as new as any checkpoint, and a half-written one can be told."""
         self.flush_rows()
         super().save_checkpoint(checkpoint_dir)
+        write_manifest(Path(checkpoint_dir), self.parallel_env.last_round.round)
 
     def cleanup(self) -> None:
         """The last rows, also of a trial that is stopped early."""
@@ -97,6 +104,8 @@ class StudyTrial(Bippo):
 
     def flush_rows(self) -> None:
         """Write rows that are not on disk yet."""
-        for callback in force_list(self.callbacks):
-            if isinstance(callback, RowCallback):
-                callback.flush()
+        for callback in self._row_callbacks():
+            callback.flush()
+
+    def _row_callbacks(self) -> list[RowCallback]:
+        return [callback for callback in force_list(self.callbacks) if isinstance(callback, RowCallback)]

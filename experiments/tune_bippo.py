@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments.arguments import parser, study_of
 from experiments.methods import METHODS
 from experiments.report import build_report, write_report
+from experiments.resume import ready
 from experiments.rows import ROWS_FILE
 from experiments.scenarios import SCENARIOS
 from experiments.study import Study, check_study
@@ -51,10 +52,14 @@ def _one_line(error: Exception) -> str:
 
 def _run(study: Study) -> int:
     print(_announcement(study), flush=True)
+    if study.starts is not None:
+        study = ready(study)
     try:
-        failures = run_study(study)
+        failures = run_study(study) if study.trial_starts else []
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
+        if not study.search:
+            print(f"go on with: python -m experiments.tune_bippo --resume {_short(study.results_dir)}", file=sys.stderr)
         _finish(study, _print_report)
         return EXIT_INTERRUPTED
     if any(study.results_dir.rglob(ROWS_FILE)):
@@ -68,6 +73,9 @@ def _announcement(study: Study) -> str:
     factors = [_count(len(study.methods), "method"), _count(len(study.seeds), "seed")]
     factors += [_count(study.num_samples, "setting")] if study.search else []
     trials = f"{_count(study.num_trials, 'trial')} of {_count(study.rounds, 'round')}"
+    if study.starts is not None:
+        asked = _count(len(study.methods) * len(study.seeds), "trial")
+        return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
     return (
         f"{study.scenario.name}: {study.scenario.description}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from experiments.provenance import add_warmup_energy, write_run_info
-from experiments.study import Study, param_space
+from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
+from experiments.study import Study, TrialStart, param_space
 
 if TYPE_CHECKING:
     from ray.tune import ResultGrid, Tuner
@@ -44,7 +44,10 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     import ray
 
     study.results_dir.mkdir(parents=True, exist_ok=True)
-    write_run_info(study.results_dir, study.run_info)
+    if study.starts is None:
+        write_run_info(study.results_dir, study.run_info)
+    else:
+        add_resumption(study.results_dir)
     started_ray = start_ray(study.parallel_trials)
     try:
         return _run_trials(study, out or sys.stdout)
@@ -115,7 +118,7 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
         run_config=tune.RunConfig(
             name=study.results_dir.name,
             storage_path=str(study.results_dir.parent),
-            stop={"training_iteration": study.rounds},
+            stop={"round": study.rounds},
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
@@ -127,7 +130,7 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
 
 def _trial_name(searching: bool) -> Any:
     def name(trial: Any) -> str:
-        plain = f"{trial.config['method']}-seed{trial.config['seed']}"
+        plain = TrialStart(**trial.config["trial"]).name
         return f"{plain}-{trial.trial_id.rsplit('_', 1)[-1]}" if searching else plain
 
     return name

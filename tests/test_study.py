@@ -144,7 +144,11 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     )
     check_study(tiny)
     space = study.param_space(tiny, gpu_share=0.0)
-    point = {**space, "method": "ippo", "seed": 3, "search": {"lr": 0.00123, "env.local_epochs": 2}}
+    point = {
+        **space,
+        "trial": {"method": "ippo", "seed": 3, "resume_from": ""},
+        "search": {"lr": 0.00123, "env.local_epochs": 2},
+    }
     config = config_of(point)
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
     env = config.env(config.env_config).parallel_env
@@ -155,7 +159,7 @@ def test_asha_compares_settings_within_a_seed_only() -> None:
     scheduler = SeedwiseASHA("accuracy", max_rounds=8)
 
     def run(name: str, seed: int, accuracy: float) -> str:
-        trial = SimpleNamespace(trial_id=name, config={"method": "bippo", "seed": seed})
+        trial = SimpleNamespace(trial_id=name, config={"trial": {"method": "bippo", "seed": seed}})
         scheduler.on_trial_add(None, trial)
         return scheduler.on_trial_result(None, trial, {"training_iteration": 2, "accuracy": accuracy})
 

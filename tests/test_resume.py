@@ -1,0 +1,178 @@
+"""Resume: half-written checkpoints are told, rows are cut, a killed study ends with an undisturbed one's rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from row_factory import make_rows, write_trial
+
+from experiments import tune_bippo
+from experiments.checkpoints import RESUMED, checkpoint_at, finished, make_ready, newest_checkpoint, write_manifest
+from experiments.provenance import RunInfo, write_run_info
+from experiments.resume import study_to_resume
+from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.scenarios import SCENARIOS
+
+POLICIES = Path("learner_group", "learner", "rl_module", "module_state.pkl")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make_checkpoint(trial_dir: Path, name: str, round_number: int) -> Path:
+    folder = trial_dir / name
+    (folder / "learner").mkdir(parents=True)
+    (folder / "learner" / "state.pkl").write_bytes(b"weights" * 100)
+    (folder / "algorithm_state.pkl").write_bytes(b"state")
+    write_manifest(folder, round_number)
+    return folder
+
+
+def make_trial(folder: Path, num_rows: int) -> Path:
+    write_trial(folder, make_rows([0.5] * num_rows))
+    return next(folder.rglob(ROWS_FILE)).parent
+
+
+def rounds_in(trial_dir: Path) -> list[int]:
+    return pq.read_table(trial_dir / ROWS_FILE, partitioning=None)["round"].to_pylist()
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "half a manifest"])
+def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path, damage: str) -> None:
+    trial = make_trial(tmp_path, 12)
+    make_checkpoint(trial, "checkpoint_000000", 5)
+    newer = make_checkpoint(trial, "checkpoint_000001", 10)
+    assert newest_checkpoint(trial).round == 10
+    if damage == "missing":
+        (newer / "learner" / "state.pkl").unlink()
+    elif damage == "truncated":
+        (newer / "learner" / "state.pkl").write_bytes(b"weig")
+    elif damage == "no manifest":
+        (newer / "manifest.json").unlink()
+    else:
+        (newer / "manifest.json").write_text((newer / "manifest.json").read_text()[:40])
+    assert checkpoint_at(newer) is None
+    assert newest_checkpoint(trial).round == 5
+    assert make_ready(trial) == str(trial / RESUMED)
+    assert checkpoint_at(trial / RESUMED).round == 5
+    assert sorted(path.name for path in trial.iterdir()) == [RESUMED, ROWS_FILE]
+    assert rounds_in(trial) == [1, 2, 3, 4, 5]
+
+
+def test_without_a_checkpoint_the_trial_starts_over(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path, 3)
+    (trial / "checkpoint_000000").mkdir()
+    assert make_ready(trial) == ""
+    assert list(trial.iterdir()) == []
+
+
+def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path, 3)
+    make_checkpoint(trial, "checkpoint_000000", 5)
+    assert make_ready(trial) == ""
+
+
+def test_a_resumed_trial_that_is_killed_again_goes_on_from_the_same_checkpoint(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path, 7)
+    make_checkpoint(trial, "checkpoint_000000", 5)
+    first = make_ready(trial)
+    (trial / "checkpoint_000000").mkdir()  # the next one, hardly begun
+    assert make_ready(trial) == first
+    assert checkpoint_at(Path(first)).round == 5
+
+
+def test_only_a_trial_with_all_rows_and_its_last_checkpoint_is_finished(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path, 6)
+    make_checkpoint(trial, "checkpoint_000000", 5)
+    assert not finished(trial, 6)
+    make_checkpoint(trial, "checkpoint_000001", 6)
+    assert finished(trial, 6)
+    assert not finished(trial, 7)
+    assert not finished(tmp_path / "never-started", 6)
+
+
+def info(**changes: object) -> RunInfo:
+    digits = SCENARIOS["digits"]
+    values = {
+        "scenario": "digits",
+        "target_accuracy": 0.8,
+        "rounds": 6,
+        "federation": dict(digits.federation),
+        "methods": ["bippo", "fedavg"],
+        "seeds": [7],
+    }
+    return RunInfo(**{**values, **changes})
+
+
+def test_what_is_left_is_resumed_and_changes_are_named(tmp_path: Path) -> None:
+    write_run_info(tmp_path, info())
+    done = tmp_path / "bippo-seed7"
+    write_trial(tmp_path, make_rows([0.5] * 6))
+    next(path.parent for path in tmp_path.rglob(ROWS_FILE)).rename(done)
+    make_checkpoint(done, "checkpoint_000003", 6)
+    study = study_to_resume(tmp_path)
+    assert [start.name for start in study.trial_starts] == ["fedavg-seed7"]
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["packages"]["numpy"] = "1.0"
+    record["federation"]["budget_share"] = 0.5
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"scenario budget_share was 0.5, is 0.107; package numpy was 1.0.*--force"):
+        study_to_resume(tmp_path)
+    assert len(study_to_resume(tmp_path, force=True).trial_starts) == 1
+
+
+def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing to resume"):
+        study_to_resume(tmp_path)
+    write_run_info(tmp_path, info(search={"lr": "uniform(0,1)"}))
+    with pytest.raises(ValueError, match="a search cannot be resumed"):
+        study_to_resume(tmp_path)
+
+
+TINY = ["--methods", "bippo", "--seeds", "7", "--rounds", "60", "--checkpoint-every", "7", "--parallel-trials", "1"]
+
+
+def rows_so_far(folder: Path) -> int:
+    files = list(folder.rglob(ROWS_FILE))
+    return pq.read_metadata(files[0]).num_rows if files else 0
+
+
+def final_weights(trial_dir: Path) -> dict:
+    return pickle.loads((newest_checkpoint(trial_dir).path / POLICIES).read_bytes())
+
+
+def kill_after(num_rows: int, folder: Path) -> None:
+    """Run the study in a process of its own, and kill that once there are so many rows."""
+    command = [sys.executable, "-m", "experiments.tune_bippo", *TINY, "--results-dir", str(folder)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while rows_so_far(folder) < num_rows and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    kill_after(random.Random(os.getpid()).randrange(10, 50), killed)
+    time.sleep(1.0)  # Ray's processes see that their driver is gone
+    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    assert "resuming 1 trial" in capsys.readouterr().out
+    assert tune_bippo.main([*TINY, "--results-dir", str(undisturbed)]) == 0
+    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    ours, theirs = (final_weights(folder / "bippo-seed7") for folder in (killed, undisturbed))
+    assert all((ours[client][name] == theirs[client][name]).all() for client in theirs for name in theirs[client])
+    assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
+    assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
+    assert "resuming 0 trials" in capsys.readouterr().out
