@@ -74,7 +74,8 @@ class ParallelEnvAdapter(MultiAgentEnv):
         """Everything needed to go on in mid-episode; None if the environment has no ``get_state``/``set_state``."""
         if not hasattr(self.parallel_env, "get_state"):
             return None
-        observations, infos = self._last
+        # Without the last words of agents that have just left: nobody will act on these.
+        observations, infos = ({agent: entries[agent] for agent in self.agents} for entries in self._last)
         return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
 
     def set_state(self, state: Mapping[str, Any]) -> tuple[dict, dict]:

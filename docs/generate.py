@@ -24,7 +24,7 @@ def environment_page() -> str:
             "",
             title.replace("FederatedRounds:", "`envs.FederatedRounds`:"),
             "",
-            body,
+            body.replace("``", "`"),
             "",
             "## FederatedRounds",
             "",

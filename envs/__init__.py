@@ -15,6 +15,7 @@ import importlib
 from typing import Any
 
 _NAMES = {
+    "ChurnEvent": "churn",
     "DeviceChange": "config",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
@@ -26,6 +27,8 @@ _NAMES = {
 }
 _MODULES = (
     "aggregation",
+    "churn",
+    "churn_trace",
     "config",
     "datasets",
     "energy",
@@ -40,6 +43,7 @@ _MODULES = (
 )
 
 __all__ = [
+    "ChurnEvent",
     "DeviceChange",
     "FederatedRounds",
     "FederationConfig",

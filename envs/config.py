@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
+from envs.checks import number, one_of, one_per_client, positive, share, whole
+from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
+from envs.churn_trace import read_trace
 from envs.reward import REWARDS
 
 #: The paper's CPU frequencies.
@@ -17,6 +18,8 @@ EXPENSIVE_FREQ_HZ = 1500e6
 
 PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
 OVERRUN = ("raise", "drop")
+#: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
+_TUPLES = ("train_samples", "test_samples", "cpu_freq_hz", "churn", "churn_leave_rate", "churn_return_rate")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class FederationConfig:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
         data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
         model: ``digits_cnn``, ``cnn`` or ``resnet18``; None for the data set's own.
-        num_clients: Clients, at least 1.
+        num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
         partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
             ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
             ``dirichlet_over_labels`` (each client draws its own label mix from Dir(alpha); sizes as asked for).
@@ -67,11 +70,19 @@ class FederationConfig:
         cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
             700 MHz and the rest at 1,500 MHz.
         device_changes: Clients whose frequency, and so cost, changes in mid-run.
+        churn: ``ChurnEvent(round, client, kind)`` for each time a client joins or leaves at the end of a round from 1
+            to ``rounds - 1``, in any order. A client whose first event is a join is absent before it; all others are
+            live at the start.
+        churn_trace: Instead of ``churn``: a CSV file of stays, read on construction. See ``envs.churn_trace``.
+        churn_leave_rate: Instead of either: the probability that a live client leaves at the end of a round, one number
+            or one per client. All are live at the start.
+        churn_return_rate: The probability that a client that left returns at the end of a round, likewise.
         rounds: FL rounds of an episode, round 0 not counted.
         local_epochs: Epochs a selected client trains in a round.
         batch_size: Local batch size; None for the data set's own.
         lr: Learning rate of the local SGD; None for the data set's own.
-        budget_share: Budget of a round as a share of what one round of all clients costs at the start.
+        budget_share: Budget of a round as a share of what one round of all clients live at the start costs then. In
+            joules it stays the same, whoever joins or leaves.
         budget_j: Budget in joules, instead of the share: ``math.inf`` for no limit; 0 means that nobody ever trains.
         reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
         reward_base: Lambda of either reward.
@@ -95,6 +106,10 @@ class FederationConfig:
     test_samples: int | tuple[int, ...] | None = None
     cpu_freq_hz: tuple[float, ...] | None = None
     device_changes: tuple[DeviceChange, ...] = ()
+    churn: tuple[ChurnEvent, ...] = ()
+    churn_trace: str | None = None
+    churn_leave_rate: float | tuple[float, ...] = 0.0
+    churn_return_rate: float | tuple[float, ...] = 0.0
     rounds: int = 200
     local_epochs: int = 5
     batch_size: int | None = None
@@ -112,13 +127,14 @@ class FederationConfig:
     def __post_init__(self) -> None:
         self._check_choices()
         self._check_numbers()
-        for name in ("train_samples", "test_samples", "cpu_freq_hz"):
+        for name in _TUPLES:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_clients()
         object.__setattr__(self, "device_changes", tuple(self.device_changes))
         for change in self.device_changes:
             self._check_change(change)
+        self.churn_schedule()
 
     @property
     def model_name(self) -> str:
@@ -150,6 +166,29 @@ class FederationConfig:
         """``[num_clients]`` CPU frequencies at the start."""
         return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
 
+    def churn_schedule(self) -> ChurnSchedule:
+        """Who joins and leaves when; reads ``churn_trace``."""
+        rates = {name: self._rates(name) for name in ("churn_leave_rate", "churn_return_rate")}
+        random = [name for name, values in rates.items() if any(values)][:1]
+        ways = [name for name in ("churn", "churn_trace") if getattr(self, name)] + random
+        if len(ways) > 1:
+            raise ValueError(f"{ways[0]} and {ways[1]} are both given; choose one way to say who joins and leaves")
+        if random:
+            return MarkovChurn(*rates.values())
+        events = self.churn
+        if self.churn_trace:
+            events = read_trace(self.churn_trace, self.num_clients)
+        else:
+            check_events(events, self.num_clients, self.rounds)
+        return ScheduledChurn(events, self.num_clients, self.rounds)
+
+    def _rates(self, name: str) -> tuple[float, ...]:
+        value = getattr(self, name)
+        rates = one_per_client(name, value, self.num_clients) if isinstance(value, tuple) else (value,)
+        for rate in rates:
+            share(name, rate)
+        return rates if isinstance(value, tuple) else rates * self.num_clients
+
     @property
     def _defaults(self) -> DatasetDefaults:
         return DATASET_DEFAULTS[self.dataset]
@@ -158,25 +197,23 @@ class FederationConfig:
         return samples if isinstance(samples, tuple) else (samples or default,) * self.num_clients
 
     def _check_choices(self) -> None:
-        _one_of("dataset", self.dataset, DATASET_DEFAULTS)
-        _one_of("model", self.model_name, MODELS)
-        _one_of("partition", self.partition, PARTITIONS)
-        _one_of("reward", self.reward, REWARDS)
-        _one_of("on_overrun", self.on_overrun, OVERRUN)
+        one_of("dataset", self.dataset, DATASET_DEFAULTS)
+        one_of("model", self.model_name, MODELS)
+        one_of("partition", self.partition, PARTITIONS)
+        one_of("reward", self.reward, REWARDS)
+        one_of("on_overrun", self.on_overrun, OVERRUN)
 
     def _check_numbers(self) -> None:
         for name in ("num_clients", "rounds", "local_epochs"):
-            _whole(name, getattr(self, name), least=1)
-        _whole("batch_size", self.local_batch_size, least=1)
-        _whole("seed", self.seed, least=0)
-        _positive("lr", self.learning_rate)
+            whole(name, getattr(self, name), least=1)
+        whole("batch_size", self.local_batch_size, least=1)
+        whole("seed", self.seed, least=0)
+        positive("lr", self.learning_rate)
         for name in ("alpha", "reward_base", "budget_share"):
-            _positive(name, getattr(self, name))
-        _number("reward_target", self.reward_target)
-        if not 0.0 <= self.reward_target <= 1.0:
-            raise ValueError(f"reward_target is {self.reward_target}; it must lie in [0, 1]")
+            positive(name, getattr(self, name))
+        share("reward_target", self.reward_target)
         if self.budget_j is not None:
-            _number("budget_j", self.budget_j)
+            number("budget_j", self.budget_j)
             if not self.budget_j >= 0.0:
                 raise ValueError(f"budget_j is {self.budget_j}; it must be at least 0 (math.inf for no limit)")
 
@@ -185,20 +222,13 @@ class FederationConfig:
         for name in ("train_samples", "test_samples"):
             value = getattr(self, name)
             if value is not None:
-                for size in self._entries(name, value) if isinstance(value, tuple) else (value,):
-                    _whole(name, size, least=1)
+                for size in one_per_client(name, value, self.num_clients) if isinstance(value, tuple) else (value,):
+                    whole(name, size, least=1)
         if self.partition == "dirichlet_over_clients" and isinstance(self.train_samples, tuple):
             raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
         if self.cpu_freq_hz is not None:
-            for freq_hz in self._entries("cpu_freq_hz", self.cpu_freq_hz):
-                _positive("cpu_freq_hz", freq_hz)
-
-    def _entries(self, name: str, values: Any) -> tuple[Any, ...]:
-        if not isinstance(values, tuple):
-            raise ValueError(f"{name} is {values!r}; it must be a tuple with one number per client")
-        if len(values) != self.num_clients:
-            raise ValueError(f"{name} has {len(values)} entries; there are num_clients={self.num_clients}")
-        return values
+            for freq_hz in one_per_client("cpu_freq_hz", self.cpu_freq_hz, self.num_clients):
+                positive("cpu_freq_hz", freq_hz)
 
     def _check_change(self, change: DeviceChange) -> None:
         if not isinstance(change, DeviceChange):
@@ -208,7 +238,7 @@ class FederationConfig:
                 f"{change} is outside the run; rounds go from 1 to {self.rounds}, "
                 f"clients from 0 to {self.num_clients - 1}"
             )
-        _positive("cpu_freq_hz of a DeviceChange", change.cpu_freq_hz)
+        positive("cpu_freq_hz of a DeviceChange", change.cpu_freq_hz)
 
 
 def config_from(**fields: Any) -> FederationConfig:
@@ -228,24 +258,3 @@ def paper_cpu_freq_hz(num_clients: int) -> tuple[float, ...]:
         size = sum(1 for client in range(num_clients) if 4 * client // num_clients == quarter)
         freqs += [CHEAP_FREQ_HZ if place % 5 < 2 else EXPENSIVE_FREQ_HZ for place in range(size)]
     return tuple(freqs)
-
-
-def _one_of(name: str, value: Any, choices: Any) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
-
-
-def _number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} is {value!r}; it must be a number")
-
-
-def _positive(name: str, value: Any) -> None:
-    _number(name, value)
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} is {value!r}; it must be a finite number above 0")

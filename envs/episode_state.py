@@ -21,10 +21,11 @@ class EpisodeState:
         seed: Seed of samples, initialisations and shuffles.
         episode: Episodes since that seed was set.
         round: Rounds done, round 0 not counted.
-        live: Live client ids, ascending; empty once the episode has ended.
+        live: Client ids live in the next round, ascending; empty once the episode has ended.
+        stays: ``int64[num_clients]`` stays each client has begun in this episode.
         weights: ``float32[P]`` flat global weights.
-        accuracies: ``float64[num_clients]``.
-        losses: ``float64[num_clients]``, or None without ``with_loss``.
+        accuracies: ``float64[num_clients]``; of a client that left, as it last was.
+        losses: ``float64[num_clients]``, likewise, or None without ``with_loss``.
         participated: ``bool[num_clients]`` trained in the last round.
         dropped: ``bool[num_clients]`` turned down in the last round.
         granted_j: ``float64[num_clients]`` joules granted in the last round.
@@ -37,6 +38,7 @@ class EpisodeState:
     episode: int
     round: int
     live: tuple[int, ...]
+    stays: np.ndarray
     weights: Tensor
     accuracies: np.ndarray
     losses: np.ndarray | None

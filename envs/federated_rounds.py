@@ -3,18 +3,18 @@
 | Fact | Value |
 |---|---|
 | API | PettingZoo ``ParallelEnv`` |
-| Agents | one per client: ``client_000``, ``client_001``, ... |
+| Agents | ``client_000``, ``client_001``, ...; a client that returns is ``client_003#1``, then ``client_003#2``, ... |
 | Actions | ``Discrete(2)``: 1 trains in this round, 0 does not |
 | Observations | ``float32[5]`` |
 | Reward | one for the team, every agent gets the same |
-| Episode | ``rounds`` steps, then all agents are truncated; nothing is terminal |
+| Episode | ``rounds`` steps, or until nobody is live; then all agents are truncated; nothing is terminal |
 
 **Observation**, after the round that just ended:
 
 | Index | Name | Unit | Range |
 |---|---|---|---|
 | 0 | mean accuracy over live clients | share | [0, 1] |
-| 1 | training samples | share of the largest client's | (0, 1] |
+| 1 | training samples | share of the federation's largest client's, live or not | (0, 1] |
 | 2 | accuracy on the client's own test set | share | [0, 1] |
 | 3 | energy of the client's next round | share of the budget; 0 if it is infinite, 1 if it is 0 | [0, largest share] |
 | 4 | trained in the last round; 1 for all after round 0 | 0 or 1 | {0, 1} |
@@ -26,25 +26,41 @@ beyond it, the observation is cut off there; the info ``cost`` is exact.
 more than the budget: ``sum(costs) <= budget * (1 + 1e-9)``, summed in client order. If they do, ``on_overrun="raise"``
 is an error that names the sum, the budget and the clients; ``"drop"`` turns down, in client order, what does not fit.
 
-**Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy; 0 if ``d`` is 0 or nobody trained.
-From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back to 0.50: ``-1.0867``. Also by name: ``accuracy_target``,
-``64**(accuracy - target) - 1``.
+**Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
+the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
+to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``.
 
-**Infos** of every live agent: ``cost`` (joules of this client in the next round), ``budget`` (joules of the next round,
+**Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules of the next round,
 the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's training samples; with
 ``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected) and ``dropped`` (asked to
 train and was turned down).
 
-**Round 0** runs inside ``reset``: all clients train one epoch from a fresh initialisation and are averaged. It is no
-step and is not charged to the budget; its joules are ``warmup_energy_j``.
+**Round 0** runs inside ``reset``: all clients live at the start train one epoch from a fresh initialisation and are
+averaged. It is no step and is not charged to the budget; its joules are ``warmup_energy_j``.
 
 **Costs that change.** ``DeviceChange(round, client, cpu_freq_hz)`` is in force from that round on. Clients report costs
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
 force from the round after it.
 
+**Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
+joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
+for the agents that were live in it and for those that join. After the last round nobody joins or leaves.
+
+- *Leaves*: if it was selected, it trained, its joules are spent and its update counts. It gets the reward and a last
+  observation and info, and is truncated. Its accuracy is in ``last_round.mean_accuracy``, no longer in the mean that
+  agents observe, unless nobody is live any more.
+- *Joins*: it is evaluated on the new model and gets an observation and info, reward 0 and "trained" 0. Samples are
+  dealt to all clients in ``reset``; absent ones train in no round, round 0 included.
+- *Returns*: in a later round, with the same samples, as another agent. ``possible_agents`` holds all agents known so
+  far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
+- *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
+  reward is 0 and ``last_round.selected`` is empty.
+- *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going. (RLlib's
+  own episodes end with the agents they know and cannot express that; ``bippo_rllib`` steps agents as arrays and can.)
+
 **Seeds.** ``reset(seed=s)`` draws samples, initialisation and shuffles from ``s``. ``reset()`` starts the next episode:
-the same samples for each client, another initialisation. Who holds which labels, sizes and device types do not depend
-on the seed.
+the same samples for each client, another initialisation and, with rates, other joins and leaves. Who holds which
+labels, sizes and device types do not depend on the seed.
 
 **Arguments**: see ``FederationConfig``.
 
@@ -53,19 +69,21 @@ on the seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
+from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
+from envs.agent_views import info, observation_rows
 from envs.budget import admitted
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.executors import Executor, RoundKey, SerialExecutor
 from envs.federation import Federation
-from envs.observation import COST_SHARE, OBSERVATION_SIZE, build_observations, cost_shares
+from envs.observation import cost_shares, observation_space
 from envs.round_result import RoundResult
 
 Observations = dict[str, np.ndarray]
@@ -116,24 +134,25 @@ class FederatedRounds(ParallelEnv):
         self.config = config or FederationConfig()
         self._make_executor = make_executor
         self._federation = federation = Federation(self.config, make_executor)
-        self._state: EpisodeState | None = None
         self.budget_j = federation.budget_j
         self.warmup_energy_j = federation.warmup_energy_j
         self.num_parameters = federation.num_parameters
         self.num_samples = federation.num_samples
         self.labels = federation.labels
-        self.possible_agents = list(federation.names)
-        self.agents: list[str] = []
-        self._client_of = {agent: client for client, agent in enumerate(self.possible_agents)}
-        self._build_spaces()
+        highest_costs_j = federation.cost_model.highest_costs_j()
+        self._observation_space = observation_space(float(cost_shares(highest_costs_j, self.budget_j).max()))
+        self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
+            name: gymnasium.spaces.Discrete(2) for name in federation.names
+        }
+        self._begin(None)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
         """The same object for every call and agent."""
         return self._observation_space
 
     def action_space(self, agent: str) -> gymnasium.spaces.Discrete:
-        """An object of its own per agent, the same for every call."""
-        return self._action_spaces[agent]
+        """An object of its own per client, the same for every call."""
+        return self._action_spaces[client_name(agent)]
 
     @property
     def costs_j(self) -> np.ndarray:
@@ -154,7 +173,7 @@ class FederatedRounds(ParallelEnv):
             options: Ignored.
 
         Returns:
-            Observations and infos of all clients.
+            Observations and infos of all clients live at the start.
         """
         if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
             raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
@@ -163,9 +182,9 @@ class FederatedRounds(ParallelEnv):
             key = RoundKey(int(self.config.seed if seed is None else seed), episode=0, round=0)
         else:
             key = RoundKey(previous.seed, previous.episode + 1, round=0)
-        self._state = state = self._federation.start(key)
-        self.agents = [self.possible_agents[client] for client in state.live]
-        return self._observations(state), self._infos(state)
+        state = self._federation.start(key)
+        self._begin(state)
+        return self._observations(state, self._clients), self._infos(state, self._clients)
 
     def step(
         self, actions: Mapping[str, int]
@@ -176,27 +195,32 @@ class FederatedRounds(ParallelEnv):
             actions: 1 for each agent that trains; an agent left out does not.
 
         Returns:
-            Observations, rewards, terminations, truncations and infos of the agents that were live.
+            Observations, rewards, terminations, truncations and infos of the agents that were live and that join.
 
         Raises:
             ValueError: If an agent is not live, an action is not 0 or 1, or the selection exceeds the budget (with
                 ``on_overrun="raise"``). The round is not run then and another selection may follow.
         """
         state = self._live_state()
+        wanted = wanted_clients(actions, self._clients)
         selected, dropped, energy_j = admitted(
-            self._wanted(actions), state.costs_j, self.budget_j, self.possible_agents, self.config.on_overrun
+            wanted, state.costs_j, self.budget_j, self._federation.names, self.config.on_overrun
         )
-        reward = self._federation.run_round(state, selected, dropped, energy_j).reward
-        ended = state.round >= self.config.rounds
+        done = self._federation.run_round(state, selected, dropped, energy_j)
+        ended = state.round >= self.config.rounds or not state.live
+        seen = self._agents_of(state, sorted(done.clients + done.joined))
+        joined, left = set(done.joined), set(done.left)
         result = (
-            self._observations(state),
-            dict.fromkeys(self.agents, reward),
-            dict.fromkeys(self.agents, False),
-            dict.fromkeys(self.agents, ended),
-            self._infos(state),
+            self._observations(state, seen),
+            {agent: 0.0 if client in joined else done.reward for agent, client in seen.items()},
+            dict.fromkeys(seen, False),
+            {agent: ended or client in left for agent, client in seen.items()},
+            self._infos(state, seen),
         )
         if ended:
-            state.live, self.agents = (), []
+            state.live = ()
+        if ended or joined or left:
+            self._go_on(state, done.joined)
         return result
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
@@ -216,65 +240,52 @@ class FederatedRounds(ParallelEnv):
         """Goes on from what ``get_state`` of an env with the same configuration returned.
 
         Raises:
-            ValueError: If the state is that of another number of clients or another model.
+            ValueError: If the state is that of another number of clients, another model or another churn schedule.
         """
-        sizes = self.config.num_clients, self._federation.num_weights
-        self._state = None if state is None else EpisodeState.from_dict(state, *sizes)
-        self.agents = [] if self._state is None else [self.possible_agents[client] for client in self._state.live]
+        restored = None
+        if state is not None:
+            restored = EpisodeState.from_dict(state, self.config.num_clients, self._federation.num_weights)
+            if restored.live:
+                self._federation.schedule.check_live(restored.live, restored.round)
+        self._begin(restored)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles configuration and state; data is loaded and dealt again where the env is unpickled."""
         return _unpickled, (type(self), self.config, self._make_executor, self.get_state())
-
-    def _build_spaces(self) -> None:
-        high = np.ones(OBSERVATION_SIZE, dtype=np.float32)
-        high[COST_SHARE] = cost_shares(self._federation.cost_model.highest_costs_j(), self.budget_j).max()
-        self._observation_space = gymnasium.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
-        self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
-            agent: gymnasium.spaces.Discrete(2) for agent in self.possible_agents
-        }
 
     def _live_state(self) -> EpisodeState:
         if self._state is None or not self._state.live:
             raise ValueError("no episode is running; call reset() first")
         return self._state
 
-    def _wanted(self, actions: Mapping[str, int]) -> list[int]:
-        """Client ids that want to train, ascending."""
-        for agent, action in actions.items():
-            if agent not in self.agents:
-                raise ValueError(f"{agent!r} is not a live agent; live are {self.agents[0]} to {self.agents[-1]}")
-            if action not in (0, 1):
-                raise ValueError(f"the action of {agent} is {action!r}; it must be 0 or 1 (1 trains)")
-        return sorted(self._client_of[agent] for agent, action in actions.items() if action == 1)
+    def _begin(self, state: EpisodeState | None) -> None:
+        """Goes on from ``state``, with the agents known in it."""
+        self._state: EpisodeState | None = state
+        known = self._federation.schedule.num_stays
+        if state is not None:
+            known = np.maximum(known, state.stays)
+        self.possible_agents = known_agents(self._federation.names, known.tolist())
+        self._clients = {} if state is None else self._agents_of(state, state.live)
+        self.agents: list[str] = list(self._clients)
 
-    def _observations(self, state: EpisodeState) -> Observations:
-        live = list(state.live)
-        rows = build_observations(
-            state.accuracies[live],
-            self.num_samples[live],
-            state.costs_j[live],
-            self.budget_j,
-            state.participated[live],
-        )
-        np.minimum(rows, self._observation_space.high, out=rows)
-        return {self.possible_agents[client]: row for client, row in zip(live, rows, strict=True)}
+    def _go_on(self, state: EpisodeState, joined: Sequence[int]) -> None:
+        """Goes on with other live clients; ``joined`` are new among them."""
+        add_known(self.possible_agents, self._agents_of(state, joined))
+        self._clients = self._agents_of(state, state.live)
+        self.agents = list(self._clients)
 
-    def _infos(self, state: EpisodeState) -> Infos:
-        return {self.possible_agents[client]: self._info(state, client) for client in state.live}
+    def _agents_of(self, state: EpisodeState, clients: Sequence[int]) -> dict[str, int]:
+        """Client id by agent, of the present or else the last stay of each client."""
+        names, stays = self._federation.names, state.stays.tolist()
+        return {agent_id(names[client], stays[client]): client for client in clients}
 
-    def _info(self, state: EpisodeState, client: int) -> dict[str, Any]:
-        info = {
-            "cost": float(state.costs_j[client]),
-            "budget": self.budget_j,
-            "accuracy": float(state.accuracies[client]),
-            "num_samples": int(self.num_samples[client]),
-            "budget_share_j": float(state.granted_j[client]),
-            "dropped": bool(state.dropped[client]),
-        }
-        if state.losses is not None:
-            info["loss"] = float(state.losses[client])
-        return info
+    def _observations(self, state: EpisodeState, seen: Mapping[str, int]) -> Observations:
+        clients, high = list(seen.values()), self._observation_space.high
+        return dict(zip(seen, observation_rows(state, clients, self.num_samples, self.budget_j, high), strict=True))
+
+    def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
+        sizes = self.num_samples.tolist()
+        return {agent: info(state, client, sizes[client], self.budget_j) for agent, client in seen.items()}
 
 
 def _unpickled(

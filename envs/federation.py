@@ -9,7 +9,9 @@ import numpy as np
 from torch import nn
 
 from envs import aggregation
+from envs.agent_ids import client_names
 from envs.budget import round_budget_j
+from envs.churn import Changes
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
 from envs.devices import CostModel
@@ -20,12 +22,6 @@ from envs.partition import Partition, make_partition
 from envs.reward import REWARDS
 from envs.rng import keyed_seed
 from envs.round_result import RoundResult
-
-
-def client_names(num_clients: int) -> list[str]:
-    """``client_000``, ``client_001``, ...: at least three digits and all of one length, so that they sort as text."""
-    width = max(3, len(str(num_clients - 1)))
-    return [f"client_{client:0{width}d}" for client in range(num_clients)]
 
 
 class Federation:
@@ -43,6 +39,7 @@ class Federation:
         num_weights: Length of its flat weights, buffers included.
         cost_model: Joules by client and frequency.
         start_costs_j: ``float64[num_clients]`` costs at the start.
+        schedule: Who joins and leaves when.
         budget_j: Joules a round may spend.
         warmup_energy_j: Joules of round 0.
 
@@ -65,69 +62,92 @@ class Federation:
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
-        self.budget_j = round_budget_j(self.start_costs_j, config.budget_share, config.budget_j, self.names)
-        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)))
+        self.schedule = config.churn_schedule()
+        live = list(self.schedule.live_at_start)
+        live_names = [self.names[client] for client in live]
+        self.budget_j = round_budget_j(self.start_costs_j[live], config.budget_share, config.budget_j, live_names)
+        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
 
     def start(self, key: RoundKey) -> EpisodeState:
-        """Round 0: all clients train one epoch from a fresh initialisation."""
-        config = self.config
-        executor = self._ready_executor(key.seed)
-        clients = tuple(range(config.num_clients))
+        """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
+        config, clients = self.config, self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        weights = aggregation.mean(executor.train(initial, clients, key, epochs=1))
+        weights = aggregation.mean(self._ready_executor(key.seed).train(initial, clients, key, epochs=1))
         freqs = self.cost_model.changed(np.array(config.start_freq_hz, dtype=np.float64), round_index=1)
-        return EpisodeState(
+        is_live = np.isin(np.arange(config.num_clients), clients)
+        state = EpisodeState(
             seed=key.seed,
             episode=key.episode,
             round=0,
             live=clients,
+            stays=is_live.astype(np.int64),
             weights=weights,
-            accuracies=executor.accuracies(weights, clients),
-            losses=executor.losses(weights, clients) if config.with_loss else None,
-            participated=np.ones(config.num_clients, dtype=bool),
+            accuracies=np.zeros(config.num_clients),
+            losses=np.zeros(config.num_clients) if config.with_loss else None,
+            participated=is_live,
             dropped=np.zeros(config.num_clients, dtype=bool),
             granted_j=np.zeros(config.num_clients),
             cpu_freq_hz=freqs,
             costs_j=self.cost_model.costs_j(freqs),
             last_round=None,
         )
+        self._evaluate(state, clients)
+        return state
 
     def run_round(self, state: EpisodeState, selected: list[int], dropped: list[int], energy_j: float) -> RoundResult:
-        """Trains ``selected``, averages, evaluates all live clients and moves ``state`` on by one round."""
+        """Trains ``selected``, averages, evaluates, lets clients come and go, and moves ``state`` on by one round."""
         started = time.perf_counter()
-        live = list(state.live)
-        previous = float(np.mean(state.accuracies[live]))
+        live, before = state.live, state.accuracies.copy()
         if selected:
             self._train(state, selected)
+        joined, left = self._changes(state)
+        self._evaluate(state, joined)
+        stayed = [client for client in live if client not in left]
         state.round += 1
-        accuracy = float(np.mean(state.accuracies[live]))
-        fl_seconds = time.perf_counter() - started
         state.last_round = RoundResult(
             round=state.round,
-            mean_accuracy=accuracy,
-            reward=self._reward(previous, accuracy) if selected else 0.0,
+            mean_accuracy=float(np.mean(state.accuracies[list(live)])),
+            reward=self._reward(before[stayed], state.accuracies[stayed]) if selected and stayed else 0.0,
             energy_j=energy_j,
             budget_j=self.budget_j,
+            clients=live,
             selected=tuple(sorted(selected)),
             dropped=tuple(sorted(dropped)),
-            accuracies=tuple(state.accuracies[live].tolist()),
-            fl_seconds=fl_seconds,
+            joined=joined,
+            left=left,
+            accuracies=tuple(state.accuracies[list(live)].tolist()),
+            fl_seconds=time.perf_counter() - started,
         )
         self._book(state, selected, dropped)
+        state.live = tuple(sorted([*stayed, *joined]))
+        state.stays[list(joined)] += 1
         return state.last_round
 
-    def _reward(self, previous: float, current: float) -> float:
+    def _changes(self, state: EpisodeState) -> Changes:
+        """Who joins and leaves at the end of the round that ``state`` is in; the last round ends for all."""
+        if state.round + 1 >= self.config.rounds:
+            return Changes()
+        return self.schedule.changes(state.live, state.seed, state.episode, state.round + 1)
+
+    def _reward(self, before: np.ndarray, after: np.ndarray) -> float:
         config = self.config
+        previous, current = float(np.mean(before)), float(np.mean(after))
         return REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
 
     def _train(self, state: EpisodeState, selected: list[int]) -> None:
         executor = self._ready_executor(state.seed)
         key = RoundKey(state.seed, state.episode, state.round + 1)
-        live = list(state.live)
         state.weights = aggregation.mean(executor.train(state.weights, selected, key, self.config.local_epochs))
-        state.accuracies[live] = executor.accuracies(state.weights, live)
+        self._evaluate(state, state.live)
+
+    def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:
+        """The global model on ``clients``."""
+        if not clients:
+            return
+        executor, index = self._ready_executor(state.seed), list(clients)
+        state.accuracies[index] = executor.accuracies(state.weights, clients)
         if state.losses is not None:
-            state.losses[live] = executor.losses(state.weights, live)
+            state.losses[index] = executor.losses(state.weights, clients)
 
     def _book(self, state: EpisodeState, selected: list[int], dropped: list[int]) -> None:
         """Who took part at which cost, and then the costs the clients report for the next round."""

@@ -1,14 +1,22 @@
-"""The observations of all live clients, ``float32[N, 5]``. Pure functions."""
+"""The observations of clients, ``float32[N, 5]``, and their space. Pure functions."""
 
 from __future__ import annotations
 
 import math
 
+import gymnasium
 import numpy as np
 
 #: Columns of an observation.
 MEAN_ACCURACY, DATA_SIZE, OWN_ACCURACY, COST_SHARE, TRAINED_LAST_ROUND = range(5)
 OBSERVATION_SIZE = 5
+
+
+def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
+    """From 0 to 1 in every column, but to ``largest_cost_share`` in that of the energy."""
+    high = np.ones(OBSERVATION_SIZE, dtype=np.float32)
+    high[COST_SHARE] = largest_cost_share
+    return gymnasium.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
 
 
 def build_observations(
@@ -17,8 +25,11 @@ def build_observations(
     costs_j: np.ndarray,
     budget_j: float,
     participated: np.ndarray,
+    *,
+    mean_accuracy: float,
+    most_samples: int,
 ) -> np.ndarray:
-    """Observations of all live clients after a round.
+    """Observations of clients after a round.
 
     Args:
         accuracies: ``[N]`` accuracy of the global model on each client's test set.
@@ -26,13 +37,15 @@ def build_observations(
         costs_j: ``[N]`` joules of one round.
         budget_j: Joules the next round may spend in all.
         participated: ``[N]`` whether each client trained in the last round.
+        mean_accuracy: Mean accuracy over the live clients.
+        most_samples: Training samples of the federation's largest client, live or not.
 
     Returns:
         ``float32[N, 5]``, columns as named by the constants of this module.
     """
     observations = np.empty((len(accuracies), OBSERVATION_SIZE), dtype=np.float32)
-    observations[:, MEAN_ACCURACY] = np.mean(accuracies)
-    observations[:, DATA_SIZE] = num_samples / np.max(num_samples)
+    observations[:, MEAN_ACCURACY] = mean_accuracy
+    observations[:, DATA_SIZE] = num_samples / most_samples
     observations[:, OWN_ACCURACY] = accuracies
     observations[:, COST_SHARE] = cost_shares(costs_j, budget_j)
     observations[:, TRAINED_LAST_ROUND] = participated

@@ -12,12 +12,15 @@ class RoundResult:
     Attributes:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
-        reward: The team's reward.
+        reward: The team's reward, over the clients that stay.
         energy_j: Joules spent by the clients that trained.
         budget_j: Joules the round was allowed to spend.
-        selected: Client ids that trained, ascending.
+        clients: Client ids live in the round, ascending.
+        selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
-        accuracies: ``[N]`` accuracy of the new global model on each live client's test set.
+        joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
+        left: Client ids that left at the end of the round, ascending; among ``clients``.
+        accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
     """
 
@@ -26,7 +29,10 @@ class RoundResult:
     reward: float
     energy_j: float
     budget_j: float
+    clients: tuple[int, ...]
     selected: tuple[int, ...]
     dropped: tuple[int, ...]
+    joined: tuple[int, ...]
+    left: tuple[int, ...]
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)

@@ -37,3 +37,11 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_generated_pages_are_up_to_date():
+    sys.path.insert(0, str(ROOT / "docs"))
+    import generate
+
+    for name, make in generate.PAGES.items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == make(), "run: python docs/generate.py"

@@ -15,9 +15,9 @@ from pettingzoo.test import parallel_api_test
 from tiny_data import write_cifar_batches, write_idx, write_image_folders
 
 import envs
+from envs.agent_ids import client_names
 from envs.budget import BUDGET_TOLERANCE
 from envs.config import DeviceChange
-from envs.federation import client_names
 from envs.reward import accuracy_reward
 
 # Four clients, one of each kind of the paper; client 0 is cheap. The budget lets two train.

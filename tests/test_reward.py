@@ -62,8 +62,10 @@ def test_observations_by_hand():
         costs_j=np.array([1.0, 3.0]),
         budget_j=4.0,
         participated=np.array([True, False]),
+        mean_accuracy=0.4,
+        most_samples=400,
     )
-    expected = np.array([[0.4, 0.25, 0.2, 0.25, 1.0], [0.4, 1.0, 0.6, 0.75, 0.0]], dtype=np.float32)
+    expected = np.array([[0.4, 0.125, 0.2, 0.25, 1.0], [0.4, 0.5, 0.6, 0.75, 0.0]], dtype=np.float32)
     assert observations.dtype == np.float32
     np.testing.assert_array_equal(observations, expected)
 
@@ -71,4 +73,4 @@ def test_observations_by_hand():
 @pytest.mark.parametrize(("budget_j", "share"), [(math.inf, 0.0), (0.0, 1.0)])
 def test_cost_share_without_a_finite_positive_budget(budget_j, share):
     one = np.ones(1)
-    assert build_observations(one, one, one, budget_j, one)[0, 3] == share
+    assert build_observations(one, one, one, budget_j, one, mean_accuracy=1.0, most_samples=1)[0, 3] == share

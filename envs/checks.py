@@ -1,0 +1,48 @@
+"""Checks of settings; every error is one line that names the setting, what was found and what is expected."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+
+def one_of(name: str, value: Any, choices: Any) -> None:
+    """``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+
+
+def whole(name: str, value: Any, least: int) -> None:
+    """``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+
+
+def number(name: str, value: Any) -> None:
+    """``value`` is a number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+
+
+def positive(name: str, value: Any) -> None:
+    """``value`` is a finite number above 0."""
+    number(name, value)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value!r}; it must be a finite number above 0")
+
+
+def share(name: str, value: Any) -> None:
+    """``value`` lies in [0, 1]."""
+    number(name, value)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
+
+
+def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:
+    """``values`` is a tuple with an entry per client, and is returned."""
+    if not isinstance(values, tuple):
+        raise ValueError(f"{name} is {values!r}; it must be a tuple with one number per client")
+    if len(values) != num_clients:
+        raise ValueError(f"{name} has {len(values)} entries; there are num_clients={num_clients}")
+    return values

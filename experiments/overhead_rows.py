@@ -1,0 +1,107 @@
+"""What `python -m experiments.overhead` measures, as rows in one JSON file."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.provenance import git_commit, machine, package_versions
+
+ROWS_FILE = "overhead.json"
+BIPPO, STOCK = "bippo", "rllib"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement, in a process of its own.
+
+    `rule` says how `num_participants` came about: `20` or `10 %`. `rounds` are measured after a warm-up.
+    """
+
+    implementation: str
+    rule: str
+    num_clients: int
+    num_participants: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A case and its figures.
+
+    Milliseconds are per round, medians over pairs of rounds: a policy is updated with every second participation, so a
+    pair holds one update of each participant. `rl_ms` is everything of `algo.train()` outside the environment and
+    splits into the four below it; `bookkeeping_ms` is what is left of each pair. `_first` and `_last` are over the
+    first and last hundred rounds (half of the rounds if there are fewer than two hundred). `kernel_*` are None and
+    `sampler_ms` 0 for stock RLlib.
+    """
+
+    case: Case
+    updates_per_round: float
+    macs_per_client: int
+    macs_central: int
+    rl_ms: float
+    forward_ms: float
+    sampler_ms: float
+    bookkeeping_ms: float
+    learner_ms: float
+    kernel_forward_ms: float | None
+    kernel_update_ms: float | None
+    rl_ms_first: float
+    rl_ms_last: float
+    resident_mib_first: float
+    resident_mib_last: float
+    build_s: float
+    checkpoint_s: float
+    checkpoint_mib: float
+    checkpoint_files: int
+
+    @property
+    def kernel_ms(self) -> float | None:
+        """The bare kernel: batched forward and update on ready tensors."""
+        if self.kernel_forward_ms is None or self.kernel_update_ms is None:
+            return None
+        return self.kernel_forward_ms + self.kernel_update_ms
+
+
+def to_json(measurement: Measurement) -> str:
+    """One line of JSON."""
+    return json.dumps(asdict(measurement))
+
+
+def from_record(record: dict[str, Any]) -> Measurement:
+    """The inverse of `asdict`."""
+    return Measurement(**{**record, "case": Case(**record["case"])})
+
+
+def write_rows(path: Path, measurements: Sequence[Measurement], command: str) -> None:
+    """Write all rows, and where they come from; a reader never sees half a file."""
+    record = {
+        "command": command,
+        "written": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "commit": git_commit(),
+        "packages": package_versions(),
+        "machine": machine(),
+        "rows": [asdict(measurement) for measurement in measurements],
+    }
+    unfinished = path.with_name(f"{path.name}.tmp")
+    unfinished.write_text(json.dumps(record, indent=1) + "\n")
+    os.replace(unfinished, path)
+
+
+def read_rows(path: Path) -> tuple[list[Measurement], str]:
+    """Rows of a file and the command that made them.
+
+    Raises:
+        ValueError: If it is no file of ours.
+    """
+    try:
+        record = json.loads(path.read_text())
+        return [from_record(row) for row in record["rows"]], str(record["command"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} holds no rows of experiments.overhead; name the {ROWS_FILE} that it wrote") from None

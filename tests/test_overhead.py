@@ -1,0 +1,239 @@
+"""What `experiments.overhead` measures, and what it makes of its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments import overhead
+from experiments.overhead_profile import floor
+from experiments.overhead_report import macs_table, size_table, targets_table, time_table, write_report
+from experiments.overhead_rows import BIPPO, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
+from experiments.overhead_targets import targets
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **figures) -> Measurement:
+    kernel = None if implementation == STOCK else 1.0
+    values = {
+        "updates_per_round": trained / 2,
+        "macs_per_client": 1664,
+        "macs_central": 128 * (2 * (1 + 4 * clients) + clients + 1),
+        "rl_ms": 10.0,
+        "forward_ms": 2.0,
+        "sampler_ms": 1.0,
+        "bookkeeping_ms": 3.0,
+        "learner_ms": 4.0,
+        "kernel_forward_ms": kernel,
+        "kernel_update_ms": kernel,
+        "rl_ms_first": 10.0,
+        "rl_ms_last": 10.0,
+        "resident_mib_first": 800.0,
+        "resident_mib_last": 800.0,
+        "build_s": 2.0,
+        "checkpoint_s": 0.5,
+        "checkpoint_mib": 20.0,
+        "checkpoint_files": 24,
+    }
+    return Measurement(Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
+
+
+@pytest.mark.parametrize(("clients", "trained"), [(30, 30), (60, 7)])
+def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, trained):
+    from experiments.overhead_measure import measure
+
+    found = measure(Case(BIPPO, str(trained), clients, trained, 40))
+    parts = found.forward_ms + found.sampler_ms + found.bookkeeping_ms + found.learner_ms
+    assert found.rl_ms == pytest.approx(parts, rel=0.15)  # a sum of medians, not the median of a sum
+    assert min(found.forward_ms, found.sampler_ms, found.bookkeeping_ms, found.learner_ms) > 0.0
+    # Batch 2 and the same clients in every round: each is updated in every second one.
+    assert found.updates_per_round == trained / 2
+    assert found.kernel_update_ms < found.rl_ms * 1.5 and found.kernel_forward_ms > 0.0
+    assert found.checkpoint_files > 5 and found.checkpoint_mib > clients * 3 * 1923 * 4 / 2**20 * 0.99
+    assert found.resident_mib_last > 100.0
+
+
+def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
+    from experiments.overhead_measure import measure
+
+    found = measure(Case(STOCK, "50 %", 6, 3, 8))
+    assert found.updates_per_round == 1.5
+    assert found.kernel_ms is None and found.sampler_ms == 0.0 and found.learner_ms > 0.0
+
+
+def test_another_number_of_participants_is_an_error(ray_session, monkeypatch):
+    from experiments import overhead_measure, overhead_subjects
+
+    monkeypatch.setattr(overhead_subjects, "_env_config", lambda case: {"num_clients": 6, "num_participants": 2})
+    with pytest.raises(RuntimeError, match=r"2\.0 clients took part per round; the case says 3"):
+        overhead_measure.measure(Case(BIPPO, "3", 6, 3, 10))
+
+
+def test_cases_in_the_order_they_run():
+    arguments = overhead.parser().parse_args(
+        ["--clients", "300", "20", "--participants", "20", "--participation", "0.1", "--stock-max", "100"]
+    )
+    assert [(c.implementation, c.rule, c.num_clients, c.num_participants) for c in overhead.cases_of(arguments)] == [
+        (BIPPO, "20", 20, 20),
+        (STOCK, "20", 20, 20),
+        (BIPPO, "20", 300, 20),
+        (BIPPO, "10 %", 20, 2),
+        (STOCK, "10 %", 20, 2),
+        (BIPPO, "10 %", 300, 30),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--clients", "10"], "--participants is 20, more than the 10 of --clients"),
+        (["--clients", "0", "--participation", "0.5"], "--clients is 0; it must be at least 1"),
+        (["--clients", "-3"], "--clients is -3"),
+        (["--clients", "20", "20"], "--clients has 20 twice"),
+        (["--clients", "many"], "invalid int value: 'many'"),
+        (["--participants", "0"], "--participants is 0; it must be at least 1"),
+        (["--participation", "1.5"], "--participation is 1.5; it must be a share above 0 and at most 1"),
+        (["--participation", "nan"], "--participation is nan"),
+        (["--rounds", "9"], "--rounds is 9; it must be at least 10"),
+        (["--stock-rounds", "3"], "--stock-rounds is 3; it must be at least 4"),
+        (["--stock-max", "-1"], "--stock-max is -1"),
+        (["--results-dir", "/dev/null/x"], "results folder /dev/null/x cannot be written"),
+        (["--show", "/dev/null"], "/dev/null holds no rows of experiments.overhead"),
+        (["--show", "nowhere.json"], "nowhere.json"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert overhead.main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.count("\n") == 1
+    assert output.err.startswith("error: ") and message in output.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path, capsys):
+    (tmp_path / ROWS_FILE).write_text("{}")
+    assert overhead.main(["--results-dir", str(tmp_path)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
+    def run_case(case):
+        if case.num_clients == 48:
+            raise KeyboardInterrupt
+        return row(clients=case.num_clients)
+
+    monkeypatch.setattr(overhead, "run_case", run_case)
+    assert overhead.main(["--clients", "20", "48", "--stock-max", "0", "--results-dir", str(tmp_path)]) == 130
+    assert "1 of 2 cases are kept" in capsys.readouterr().err
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [20]
+
+
+def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkeypatch, capsys):
+    def run_case(case):
+        if case.num_clients == 20:
+            raise RuntimeError("no memory")
+        return row(clients=case.num_clients)
+
+    monkeypatch.setattr(overhead, "run_case", run_case)
+    assert overhead.main(["--clients", "20", "48", "--stock-max", "0", "--results-dir", str(tmp_path)]) == 1
+    assert "error: bippo with 20 clients: no memory" in capsys.readouterr().err
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [48]
+
+
+def test_a_case_is_measured_in_a_process_of_its_own():
+    found = overhead.run_case(Case(BIPPO, "2", 4, 2, 10))
+    assert (found.case.num_clients, found.updates_per_round) == (4, 1.0)
+
+
+def test_a_process_that_dies_is_reported_by_its_last_line(tmp_path, monkeypatch):
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho Traceback >&2\necho 'MemoryError: too much' >&2\nexit 3\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    with pytest.raises(RuntimeError, match=r"^MemoryError: too much$"):
+        overhead.run_case(Case(BIPPO, "1", 2, 1, 10))
+
+
+def test_rows_survive_the_file_and_make_tables_and_figure(tmp_path):
+    rows = [row(clients=20), row(STOCK, clients=20, rl_ms=1234.5), row(rule="10 %", clients=300, trained=30)]
+    write_rows(tmp_path / ROWS_FILE, rows, "python -m experiments.overhead --clients 20")
+    again, command = read_rows(tmp_path / ROWS_FILE)
+    assert again == rows and command.endswith("--clients 20")
+    assert json.loads((tmp_path / ROWS_FILE).read_text())["machine"]["cores"] == os.cpu_count()
+    page, png, svg = write_report(again, command, tmp_path)
+    text = page.read_text()
+    assert "| 20 | 20 | stock RLlib | 1,234 | 2 | – | 3 | 4 | – |" in text
+    assert "| 300 | 30 (10 %) | BIPPO | 10 | 2 | 1 | 3 | 4 | 2 |" in text
+    assert "| 20 | 1,664 | 23,424 | 14 |" in text
+    assert png.read_bytes().startswith(b"\x89PNG")
+    drawn = svg.read_text()
+    for label in ("stock RLlib", "BIPPO", "bare kernel", "RL time per round (ms)", "10 % of the clients"):
+        assert label in drawn
+
+
+def test_targets_are_judged_from_the_rows_that_are_there():
+    rows = [
+        row(clients=20, rl_ms=5.0, learner_ms=3.9),
+        row(rounds=500, rl_ms_last=11.5),
+        row(clients=10_000, rl_ms=130.0, resident_mib_last=4097.0),
+        row(rule="10 %", clients=300, trained=30),
+        row(STOCK, "10 %", 300, 30, rl_ms=199.0),
+    ]
+    found = {target.claim: target for target in targets(rows)}
+    measured = {
+        "learner, 1,000 clients : 20 clients, 20 trained": (4.0 / 3.9, True),
+        "RL time, 1,000 clients : 20 clients, 20 trained": (2.0, True),
+        "RL time : bare kernel, 1,000 clients, 20 trained": (5.0, True),
+        "RL time, 10,000 clients : 1,000 clients, 20 trained": (13.0, False),
+        "memory, 10,000 clients, 20 trained": (4097.0, False),
+        "stock RLlib : BIPPO, 300 clients, 10 % trained": (19.9, False),
+        "build, 1,000 clients, 20 trained": (2.0, True),
+        "RL time, last : first hundred of 500 rounds, 1,000 clients, 20 trained": (1.15, False),
+        "memory, last : first hundred of 500 rounds, 1,000 clients, 20 trained": (1.0, True),
+    }
+    for claim, (value, met) in measured.items():
+        assert (found[claim].value, found[claim].met) == (pytest.approx(value), met), claim
+    assert not [claim for claim in found if claim.startswith("stock RLlib : BIPPO, 1,000")]
+    assert not [t for t in targets([replace(rows[1], case=Case(BIPPO, "20", 1000, 20, 50))]) if "hundred" in t.claim]
+    assert targets([row(clients=48)]) == [] and targets_table([row(clients=48)]) == ""
+
+
+def test_the_floor_grows_with_clients_in_the_forward_pass_only():
+    # Actor: 5*128 + 128 + 128*2 + 2 = 1,026 parameters, 896 MACs; observation 5, suggestion 1 value.
+    # Both networks: 1,923 parameters, 1,664 MACs; critic 768 MACs on 2 states and 2 next states.
+    found = floor(1000, 20)
+    assert found.forward_bytes == 1000 * 4 * (1026 + 6)
+    assert found.forward_macs == 1000 * 896
+    assert found.update_bytes == 20 * 4 * 6 * 1923 // 2
+    assert found.update_macs == 20 * (8 * (3 * 1664 * 2 + 12 * 1923 // 2) + 4 * 768) // 2
+    more = floor(10_000, 20)
+    assert (more.update_bytes, more.update_macs) == (found.update_bytes, found.update_macs)
+    assert more.forward_bytes == 10 * found.forward_bytes
+
+
+def test_the_profile_refuses_more_participants_than_clients():
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.overhead_profile", "--clients", "5", "--participants", "6"],
+        cwd=DOCS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_the_docs_page_shows_the_committed_rows():
+    rows, command = read_rows(DOCS / "results" / ROWS_FILE)
+    page = (DOCS / "overhead.md").read_text(encoding="utf-8")
+    for part in (command, time_table(rows), size_table(rows), macs_table(rows), targets_table(rows)):
+        assert part in page
+    assert {r.case.num_clients for r in rows} >= {20, 1000, 10_000}
+    assert all(r.case.rounds >= 500 for r in rows if r.case.implementation == BIPPO)
