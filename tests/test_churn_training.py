@@ -1,4 +1,4 @@
-"""Learning while clients come and go: policies stay with their clients, and restored runs go on with the same rounds."""
+"""Learning while clients come and go: policies stay with their clients, restored runs go on with the same rounds."""
 
 from __future__ import annotations
 
