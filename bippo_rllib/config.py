@@ -50,6 +50,7 @@ class BippoConfig(PPOConfig):
         self.epsilon_min = 0.05
         self.policy_batch_size = 2
         self.hidden_size = 128
+        self.per_policy_metrics = False
         self.cost_key = "cost"
         self.budget_key = "budget"
         # PPO's, with the paper's values.
@@ -101,6 +102,7 @@ class BippoConfig(PPOConfig):
         epsilon_min: float = NotProvided,
         policy_batch_size: int = NotProvided,
         hidden_size: int = NotProvided,
+        per_policy_metrics: bool = NotProvided,
         **kwargs: Any,
     ) -> BippoConfig:
         """As PPO's, and:
@@ -112,6 +114,8 @@ class BippoConfig(PPOConfig):
             epsilon_min: Its lower end.
             policy_batch_size: A policy is updated as soon as its client took part in this many steps.
             hidden_size: Hidden units of each actor and critic.
+            per_policy_metrics: Also report losses and advantages of each updated policy under its own id. The result
+                then grows with the number of policies.
             **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
                 entropy_coeff, grad_clip``. Settings that would not be honoured are refused in ``validate``.
         """
@@ -123,6 +127,7 @@ class BippoConfig(PPOConfig):
             epsilon_min=epsilon_min,
             policy_batch_size=policy_batch_size,
             hidden_size=hidden_size,
+            per_policy_metrics=per_policy_metrics,
         )
 
     def budget(self, *, cost_key: str = NotProvided, budget_key: str = NotProvided) -> BippoConfig:

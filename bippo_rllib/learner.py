@@ -16,9 +16,10 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     NUM_TRAINABLE_PARAMETERS,
 )
+from torch import Tensor
 
 from bippo_rllib.experience import StepExperience, from_episode
-from bippo_rllib.participation_buffer import ParticipationBuffer
+from bippo_rllib.participation_buffer import ParticipationBatch, ParticipationBuffer
 from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_policies
@@ -26,12 +27,14 @@ from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_polici
 PARTICIPATION_BUFFER = "participation_buffer"
 POLICY_IDS = "policy_ids"
 
-#: Metric keys under ``learners/__all_modules__``; means are over the policies of the update.
+#: Metric keys under ``learners/__all_modules__``.
 NUM_PARTICIPANTS = "num_participants"
 NUM_POLICIES_UPDATED = "num_policies_updated"
+
+#: With ``_mean``, ``_min`` and ``_max`` over the policies of the update; per policy with ``per_policy_metrics=True``.
 LOSS_FIRST_EPOCH = "loss_first_epoch"
 LOSS_LAST_EPOCH = "loss_last_epoch"
-MEAN_ADVANTAGE = "mean_advantage"
+ADVANTAGE = "advantage"
 
 
 class BippoLearner(TorchLearner):
@@ -81,7 +84,7 @@ class BippoLearner(TorchLearner):
             **kwargs: Minibatch settings of the stock learner, refused in ``BippoConfig.validate``.
 
         Returns:
-            Reduced metrics, all under ``__all_modules__``.
+            Reduced metrics, all under ``__all_modules__`` unless ``per_policy_metrics`` is on.
         """
         self._check_is_built()
         if training_data is not None:
@@ -96,7 +99,7 @@ class BippoLearner(TorchLearner):
         if batch is not None:
             statistics = update_policies(self.bank.flat, self.bank.layout, self.adam, batch, self._settings())
             self._weights_seq_no += 1
-        self._log(sum(len(step.policy_ids) for step in steps), statistics, len(steps))
+        self._log(sum(len(step.policy_ids) for step in steps), len(steps), batch, statistics)
         return self.metrics.reduce()
 
     def compute_loss_for_module(self, **kwargs: Any) -> Any:
@@ -181,14 +184,37 @@ class BippoLearner(TorchLearner):
             grad_clip=config.grad_clip,
         )
 
-    def _log(self, num_participants: int, statistics: UpdateStatistics | None, num_env_steps: int) -> None:
+    def _log(
+        self,
+        num_participants: int,
+        num_env_steps: int,
+        batch: ParticipationBatch | None,
+        statistics: UpdateStatistics | None,
+    ) -> None:
         values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
-        if statistics is not None:
-            values[NUM_POLICIES_UPDATED] = len(statistics.loss_last_epoch)
-            values[LOSS_FIRST_EPOCH] = statistics.loss_first_epoch.mean().item()
-            values[LOSS_LAST_EPOCH] = statistics.loss_last_epoch.mean().item()
-            values[MEAN_ADVANTAGE] = statistics.mean_advantage.mean().item()
+        if batch is not None and statistics is not None:
+            values[NUM_POLICIES_UPDATED] = len(batch.rows)
+            for key, tensor in _by_key(statistics).items():
+                extremes = {"mean": tensor.mean(), "min": tensor.min(), "max": tensor.max()}
+                values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
+            if self.config.per_policy_metrics:
+                self._log_per_policy(batch, statistics)
         for key, value in values.items():
             self.metrics.log_value((ALL_MODULES, key), value, window=1)
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
+
+    def _log_per_policy(self, batch: ParticipationBatch, statistics: UpdateStatistics) -> None:
+        policy_ids = {row: policy_id for policy_id, row in self.bank.rows.items()}
+        for key, tensor in _by_key(statistics).items():
+            for row, value in zip(batch.rows.tolist(), tensor.tolist(), strict=True):
+                self.metrics.log_value((policy_ids[row], key), value, window=1)
+
+
+def _by_key(statistics: UpdateStatistics) -> dict[str, Tensor]:
+    """``[P]`` per metric."""
+    return {
+        LOSS_FIRST_EPOCH: statistics.loss_first_epoch,
+        LOSS_LAST_EPOCH: statistics.loss_last_epoch,
+        ADVANTAGE: statistics.mean_advantage,
+    }

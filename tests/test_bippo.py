@@ -288,6 +288,20 @@ def test_keywords_of_the_environment_can_be_set_later():
     algo.stop()
 
 
+def test_metrics_are_aggregates_and_per_policy_on_request():
+    names = {}
+    for per_policy in (False, True):
+        algo = config(num_workers=6, rounds=100).training(per_policy_metrics=per_policy).build_algo()
+        results = [algo.train()["learners"] for _ in range(8)]
+        algo.stop()
+        updated = next(r for r in results if r["__all_modules__"]["num_policies_updated"] > 0)
+        everything = updated["__all_modules__"]
+        assert everything["advantage_min"] <= everything["advantage_mean"] <= everything["advantage_max"]
+        names[per_policy] = {name for result in results for name in result}
+    assert names[False] == {"__all_modules__"}
+    assert {"__all_modules__", "worker_00"} <= names[True]
+
+
 class NoCost(Workers):
     def _infos(self):
         return {a: {"price": 1.0, "budget": 3.0} for a in self.agents}
