@@ -21,7 +21,7 @@ from bippo_rllib.env_runner import BippoEnvRunner
 from bippo_rllib.learner import BippoLearner
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
 from bippo_rllib.policy_bank import bank_spec
-from bippo_rllib.unsupported import refuse_unsupported_settings
+from bippo_rllib.unsupported import check_ranges, refuse_unsupported_settings
 
 
 class BippoConfig(PPOConfig):
@@ -151,14 +151,11 @@ class BippoConfig(PPOConfig):
         Raises:
             ValueError: Naming the setting, its value and the remedy.
         """
-        super().validate()
         if not self.in_evaluation:
             refuse_unsupported_settings(self)
+        check_ranges(self)
         self._new_sampler_connector()
-        for name in ("policy_batch_size", "hidden_size", "num_epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                self._value_error(f"{name} is {value!r}; it must be an integer of at least 1")
+        super().validate()
 
     def get_default_learner_class(self) -> type:
         """``BippoLearner``."""

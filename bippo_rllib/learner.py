@@ -131,6 +131,9 @@ class BippoLearner(TorchLearner):
             rows = self._rows_of_all(state[PARTICIPATION_BUFFER][POLICY_IDS])
             self.buffer.set_state(state[PARTICIPATION_BUFFER], rows)
 
+    def _map_module_to_device(self, module: PolicyBank) -> None:
+        """Nothing to move, the bank is on the CPU; the stock learner would make a module of every policy to move it."""
+
     def _log_trainable_parameters(self) -> None:
         """One total; the stock learner logs a value per policy."""
         total = len(self.bank.rows) * self.bank.layout.size

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bippo_rllib.env_runner import BippoEnvRunner
 
@@ -42,14 +45,45 @@ def refuse_unsupported_settings(config: BippoConfig) -> None:
         value = getattr(config, name)
         if value not in fine:
             choices = " or ".join(repr(choice) for choice in fine)
-            config._value_error(f"{name.lstrip('_')}={value!r} is not supported by BIPPO: {why}. Use {choices}.")
+            raise ValueError(f"{name.lstrip('_')}={value!r} is not supported by BIPPO: {why}. Use {choices}.")
     if config._rl_module_spec is not None:
-        config._value_error("rl_module_spec is set, but BIPPO's policies have a fixed form; set hidden_size instead.")
+        raise ValueError("rl_module_spec is set, but BIPPO's policies have a fixed form; set hidden_size instead.")
     if config._env_to_module_connector is not None and issubclass(config.env_runner_cls, BippoEnvRunner):
-        config._value_error(
+        raise ValueError(
             "env_to_module_connector is set, but BippoEnvRunner works on arrays and runs no env-to-module pieces; use "
             "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), RLlib's own path."
         )
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), int | float):
-            config._value_error(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
+            raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
+
+
+#: Setting -> (lowest, highest, whether the lowest itself is fine). None is fine where it means "off".
+_RANGES: dict[str, tuple[float, float, bool]] = {
+    "lr": (0.0, math.inf, False),
+    "gamma": (0.0, 1.0, True),
+    "lambda_": (0.0, 1.0, True),
+    "clip_param": (0.0, math.inf, False),
+    "vf_loss_coeff": (0.0, math.inf, True),
+    "vf_clip_param": (0.0, math.inf, False),
+    "grad_clip": (0.0, math.inf, False),
+    "entropy_coeff": (0.0, math.inf, True),
+}
+_COUNTS = ("policy_batch_size", "hidden_size", "num_epochs")
+
+
+def check_ranges(config: BippoConfig) -> None:
+    """Raises a ValueError that names the first setting outside its range."""
+    for name, (low, high, closed) in _RANGES.items():
+        value = getattr(config, name)
+        if value is None and name in ("vf_clip_param", "grad_clip"):
+            continue
+        fine = isinstance(value, int | float) and (low <= value if closed else low < value) and value <= high
+        if not fine or value == math.inf:
+            above = f"at least {low:g}" if closed else f"above {low:g}"
+            below = "" if high == math.inf else f" and at most {high:g}"
+            raise ValueError(f"{name} is {value!r}; it must be a number {above}{below}")
+    for name in _COUNTS:
+        value = getattr(config, name)
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")

@@ -67,7 +67,6 @@ def _run(scenario: str, federation: dict[str, Any], rounds: int, seed: int) -> l
 
 
 _PARTS = {
-    "env_to_module_seconds": ("env_runners", "env_to_module_connector", "connector_pipeline_timer"),
     "policies_seconds": ("env_runners", "rlmodule_inference_timer"),
     "module_to_env_seconds": ("env_runners", "module_to_env_connector", "connector_pipeline_timer"),
     "learner_seconds": ("timers", "learner_update_timer"),

