@@ -60,22 +60,32 @@ class ClientSelector:
         Raises:
             ValueError: For a client without a policy.
         """
-        unknown = [client for client in observations if client not in self._rows]
+        # A client that returns is client_003#1 in an environment and keeps the policy of client_003.
+        policy_of = {client: client.split("#", maxsplit=1)[0] for client in observations}
+        unknown = [client for client, policy_id in policy_of.items() if policy_id not in self._rows]
         if unknown:
             raise ValueError(f"no policy for {unknown}; there are policies for {self.policy_ids}")
         if not observations:
             return {}
-        rows = torch.tensor([self._rows[client] for client in observations])
-        inputs = torch.tensor(np.stack([np.asarray(o, dtype=np.float32) for o in observations.values()]))
+        rows = torch.tensor([self._rows[policy_id] for policy_id in policy_of.values()])
+        inputs = torch.tensor(np.stack([self._checked(client, o) for client, o in observations.items()]))
         with torch.no_grad():
             logits = actor_logits(self._layout.views(self._flat[rows]), inputs.unsqueeze(1))
         probabilities = log_prob_participate(logits).exp().squeeze(1).tolist()
         return dict(zip(observations, probabilities, strict=True))
 
+    def _checked(self, client: str, observation: Sequence[float]) -> np.ndarray:
+        array = np.asarray(observation, dtype=np.float32)
+        if array.shape != (self._layout.obs_dim,):
+            raise ValueError(f"{client} has an observation of shape {array.shape}; expected ({self._layout.obs_dim},)")
+        return array
+
     def select(
         self, observations: Mapping[str, Sequence[float]], costs: Mapping[str, float], budget: float
     ) -> list[str]:
         """Clients to train in this round, best first; their summed cost fits the budget.
+
+        Nothing is explored: with the default sampler the same inputs give the same clients.
 
         Args:
             observations: Per available client what its policy was trained on, see the environment's page.

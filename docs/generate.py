@@ -12,7 +12,7 @@ sys.path.insert(0, str(DOCS.parent))
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
-    from envs import FederatedRounds, FederationConfig, federated_rounds
+    from envs import FederatedRounds, FederationConfig, churn_trace, federated_rounds
 
     specification = inspect.getdoc(federated_rounds)
     title, _, body = specification.partition("\n\n")
@@ -25,6 +25,14 @@ def environment_page() -> str:
             title.replace("FederatedRounds:", "`envs.FederatedRounds`:"),
             "",
             body.replace("``", "`"),
+            "",
+            _EXAMPLE,
+            "## Coming and going",
+            "",
+            "Events are given in Python, `envs.parallel_env(churn=(envs.ChurnEvent(100, 3, 'leave'),))`; rates and",
+            "trace files also on the command line.",
+            "",
+            _as_markdown(inspect.getdoc(churn_trace)).replace("Reads a churn schedule from", "A trace file is"),
             "",
             "## FederatedRounds",
             "",
@@ -52,9 +60,27 @@ def _as_markdown(docstring: str) -> str:
         elif line.startswith("     "):
             lines.append(f"  {line.strip()}")
         else:
-            lines.append(line.replace("``", "`"))
+            lines.append(line.replace("``", "`").removesuffix(":") if line.endswith("::") else line.replace("``", "`"))
     return "\n".join(lines).replace("``", "`")
 
+
+_EXAMPLE = """## Without RLlib
+
+```python
+import envs
+from bippo_rllib import BudgetSampler
+
+env, sampler = envs.parallel_env(rounds=20), BudgetSampler("random", seed=7)
+observations, infos = env.reset(seed=7)
+while env.agents:
+    costs = [infos[agent]["cost"] for agent in env.agents]
+    budget = infos[env.agents[0]]["budget"]
+    chosen = sampler.select([0.0] * len(costs), costs, budget)  # positions in env.agents
+    actions = {env.agents[i]: 1 for i in chosen}
+    observations, rewards, terminations, truncations, infos = env.step(actions)
+    print(env.last_round.round, env.last_round.mean_accuracy, env.last_round.energy_j)
+```
+"""
 
 PAGES = {"environment.md": environment_page}
 

@@ -28,7 +28,7 @@ as a Ray Tune study, and prints how accurate each method gets and what it spends
 EPILOG = """\
 examples:
   python -m experiments.tune_bippo
-      20 clients on scikit-learn's digits, bippo and fedavg, seeds 7, 28, 42; under 3 minutes on 2 cores
+      20 clients on scikit-learn's digits, bippo and fedavg, seeds 7, 28, 42; one to two minutes on 2 cores
   python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
       the paper's main experiment, 200 rounds; hours on 2 cores
   python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import envs
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -31,6 +32,7 @@ def rl_overhead(arguments: argparse.Namespace) -> dict[str, Any]:
     scenario = look_up("scenario", arguments.scenario, SCENARIOS)
     data_dir = {} if arguments.data_dir is None else {"data_dir": str(arguments.data_dir)}
     federation = {**scenario.federation, **data_dir, "num_clients": arguments.clients}
+    envs.parallel_env(**federation)  # missing data is found out before anything is started
     results = _run(scenario.name, federation, arguments.rounds + 1, arguments.seed)[1:]
     medians = {name: statistics.median(result[name] for result in results) for name in ("rl_seconds", "fl_seconds")}
     ratio = statistics.median(result["rl_seconds"] / result["fl_seconds"] for result in results)

@@ -108,4 +108,25 @@ CIFAR10 = Scenario(
     },
 )
 
-SCENARIOS: Mapping[str, Scenario] = MappingProxyType({s.name: s for s in (DIGITS, FASHION_MNIST, CIFAR10)})
+IMAGE_FOLDER = Scenario(
+    name="image-folder",
+    description="your own images, DIR/train/CLASS/* and DIR/test/CLASS/*, 20 non-IID clients, budget 10.7 %",
+    federation={
+        "dataset": "image_folder",
+        "num_clients": 20,
+        "partition": "paper",
+        "model": "cnn",
+        "train_samples": 100,
+        "test_samples": 20,
+        "local_epochs": 5,
+        "batch_size": 32,
+        "lr": 0.1,
+        "budget_share": 0.107,
+    },
+    rounds=200,
+    target_accuracy=0.80,
+)
+
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
+    {s.name: s for s in (DIGITS, FASHION_MNIST, CIFAR10, IMAGE_FOLDER)}
+)

@@ -60,7 +60,8 @@ def _run(study: Study) -> int:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         if not study.search:
             print(f"go on with: python -m experiments.tune_bippo --resume {_short(study.results_dir)}", file=sys.stderr)
-        _finish(study, _print_report)
+        if any(study.results_dir.rglob(ROWS_FILE)):
+            _finish(study, _print_report)
         return EXIT_INTERRUPTED
     if any(study.results_dir.rglob(ROWS_FILE)):
         _finish(study, _print_report)
@@ -75,6 +76,8 @@ def _announcement(study: Study) -> str:
     trials = f"{_count(study.num_trials, 'trial')} of {_count(study.rounds, 'round')}"
     if study.starts is not None:
         asked = _count(len(study.methods) * len(study.seeds), "trial")
+        if not study.starts:
+            return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
     return (
         f"{study.scenario.name}: {study.scenario.description}\n"
@@ -115,9 +118,9 @@ def _failure_line(failure: Failure) -> str:
 
 
 def _short(path: Path) -> str:
-    """Relative to the working directory where that is shorter."""
+    """Relative if it is below the working directory."""
     relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)
+    return str(path) if relative.startswith(os.pardir) else relative
 
 
 if __name__ == "__main__":

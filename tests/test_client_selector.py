@@ -63,4 +63,13 @@ def test_bad_input_is_refused_by_name(trained, tmp_path):
         selector.select({"worker_00": state}, {"worker_00": -1.0}, 1.0)
     with pytest.raises(ValueError, match="no policies at"):
         ClientSelector.from_checkpoint(tmp_path)
+    with pytest.raises(ValueError, match=r"worker_00 has an observation of shape \(2,\); expected \(3,\)"):
+        selector.select({"worker_00": np.zeros(2)}, {"worker_00": 1.0}, 1.0)
     assert selector.select({}, {}, 1.0) == []
+
+
+def test_a_client_that_returned_keeps_its_policy(trained):
+    selector, state = ClientSelector.from_checkpoint(trained[1]), np.full(3, 0.5)
+    assert selector.suggestions({"worker_03#2": state}) == {
+        "worker_03#2": selector.suggestions({"worker_03": state})["worker_03"]
+    }

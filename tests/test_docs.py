@@ -39,6 +39,13 @@ def test_links_between_pages_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_example_of_the_environment_runs(capsys):
+    page = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == list(range(1, 21))
+
+
 def test_generated_pages_are_up_to_date():
     sys.path.insert(0, str(ROOT / "docs"))
     import generate

@@ -175,4 +175,4 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert all((ours[client][name] == theirs[client][name]).all() for client in theirs for name in theirs[client])
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
     assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
-    assert "resuming 0 trials" in capsys.readouterr().out
+    assert "nothing is left of 1 trial" in capsys.readouterr().out
