@@ -44,6 +44,8 @@ def common_spaces(spaces: Mapping[str, tuple[Space, Space]]) -> tuple[Space, Spa
     Raises:
         ValueError: If two policies differ; the message names them.
     """
+    if not spaces:
+        raise ValueError("the environment has no agents; possible_agents must list those that may act")
     first = next(iter(spaces))
     for policy_id, pair in spaces.items():
         if pair != spaces[first]:

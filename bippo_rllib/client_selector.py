@@ -47,7 +47,10 @@ class ClientSelector:
         file = Path(path) / _POLICIES
         if not file.is_file():
             raise ValueError(f"no policies at {file}; give the folder that Bippo.save_to_path wrote")
-        return cls(pickle.loads(file.read_bytes()), sampler)
+        try:
+            return cls(pickle.loads(file.read_bytes()), sampler)
+        except Exception as error:
+            raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
 
     @property
     def policy_ids(self) -> list[str]:

@@ -21,7 +21,7 @@ from bippo_rllib.agent_columns import AgentColumn, AgentOrder
 from bippo_rllib.agent_policies import policy_spaces
 from bippo_rllib.columns import PARTICIPATED
 from bippo_rllib.episode_env_runner import EpisodeEnvRunner
-from bippo_rllib.experience import StepExperience
+from bippo_rllib.experience import StepExperience, entries_of
 from bippo_rllib.policy_bank import shared_policy_message
 
 
@@ -155,19 +155,20 @@ class BippoEnvRunner(EpisodeEnvRunner):
         if self._episode.is_done:
             self._begin_episode(None)
         episode, agents = self._episode, self._episode.agent_ids
-        observations = np.stack([episode.observations[a] for a in agents]).astype(np.float32, copy=False)
+        observations = entries_of(episode.observations, agents, "observation", self.module.layout.obs_dim)
         columns = self._decide(observations, explore)
         actions = columns[Columns.ACTIONS].array.tolist()
         after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
         took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
+        participants = [agents[i] for i in took_part]
         over = bool(terminateds["__all__"] or truncateds["__all__"])
         gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
         experience = StepExperience(
             policy_ids=[self._policies[i] for i in took_part],
             observations=observations[took_part],
-            next_observations=np.array([after[agents[i]] for i in took_part], dtype=np.float32),
+            next_observations=entries_of(after, participants, "observation", self.module.layout.obs_dim),
             log_probs=columns[Columns.ACTION_LOGP].array[took_part],
-            rewards=np.array([rewards[agents[i]] for i in took_part], dtype=np.float32),
+            rewards=entries_of(rewards, participants, "reward"),
             left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
             episode_over=over,
         )

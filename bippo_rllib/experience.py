@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ray.rllib.core.columns import Columns
@@ -26,6 +28,27 @@ class StepExperience:
     def __len__(self) -> int:
         """Environment steps."""
         return 1
+
+
+def entries_of(entries: Mapping[str, Any], agents: Sequence[str], what: str, *shape: int) -> np.ndarray:
+    """What an environment returned for some agents, as ``float32[P, *shape]``.
+
+    Raises:
+        ValueError: If an entry is missing, of another shape or not finite; the message names the agent.
+    """
+    try:
+        array = np.array([entries[agent] for agent in agents], dtype=np.float32).reshape(len(agents), *shape)
+        if np.isfinite(array).all():
+            return array
+    except (KeyError, TypeError, ValueError):
+        pass
+    for agent in agents:
+        entry = entries.get(agent)
+        if entry is None:
+            raise ValueError(f"the environment returned no {what} for {agent!r}, which acted in this step")
+        if np.shape(entry) != shape or not np.isfinite(np.asarray(entry, dtype=np.float64)).all():
+            raise ValueError(f"the {what} of {agent!r} is {entry}; it must be finite numbers of shape {shape}")
+    raise ValueError(f"the environment's {what}s cannot be read")
 
 
 def from_episode(episode: MultiAgentEpisode) -> StepExperience:

@@ -60,7 +60,7 @@ class SerialExecutor:
     def __init__(self, config: FederationConfig) -> None:
         self._config = config
         self._dataset = load_dataset(config.dataset, config.data_dir)
-        _check_device(config.device)
+        check_device(config.device)
         model = build_model(config.model_name, self._dataset.input_shape, len(self._dataset.classes))
         self._model = model.to(config.device).to(memory_format=torch.channels_last)
         self._clients: list[ClientData] = []
@@ -123,7 +123,8 @@ class SerialExecutor:
         return scaled, labels[index].to(self._config.device)
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
+    """Raises a ValueError if torch cannot put a tensor on ``device``."""
     try:
         torch.zeros(1, device=device)
     except (AssertionError, RuntimeError, NotImplementedError) as error:

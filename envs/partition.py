@@ -59,6 +59,12 @@ def make_partition(
     Raises:
         ValueError: If a split does not hold what is wanted; the message has the class and both numbers.
     """
+    for what, sizes, labels in (("train", train_sizes, train_labels), ("test", test_sizes, test_labels)):
+        if sum(sizes) > len(labels):
+            raise ValueError(
+                f"the clients want {sum(sizes)} {what} samples, the {what} split has {len(labels)}; lower "
+                f"{what}_samples or num_clients"
+            )
     train_available = np.bincount(train_labels, minlength=num_classes)
     test_available = np.bincount(test_labels, minlength=num_classes)
     if kind == "paper":

@@ -154,9 +154,9 @@ def _distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
     repeated = [value for index, value in enumerate(values) if value in values[:index]]
     if repeated:
         raise ValueError(f"{flag} has {repeated[0]} twice; the two trials would be the same, name each one once")
-    negative = [value for value in values if isinstance(value, int) and value < 0]
-    if negative:
-        raise ValueError(f"{flag} has {negative[0]}; seeds are whole numbers from 0")
+    beyond = [value for value in values if isinstance(value, int) and not 0 <= value < 2**32]
+    if beyond:
+        raise ValueError(f"{flag} has {beyond[0]}; seeds are whole numbers from 0 to 2**32 - 1")
     return tuple(values)
 
 

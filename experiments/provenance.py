@@ -105,7 +105,7 @@ def add_resumption(results_dir: Path) -> None:
 
 def read_packages(results_dir: Path) -> dict[str, str]:
     """Versions of the packages that a study was started with."""
-    return dict(json.loads((Path(results_dir) / RUN_FILE).read_text())["packages"])
+    return dict(json.loads((Path(results_dir) / RUN_FILE).read_text()).get("packages", {}))
 
 
 def _now() -> str:
@@ -114,6 +114,8 @@ def _now() -> str:
 
 def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -> None:
     """Add the joules of round 0 of each trial to run.json."""
+    if not (Path(results_dir) / RUN_FILE).exists():
+        return  # the folder was removed while the study ran; that is reported by the trials
     record = json.loads((Path(results_dir) / RUN_FILE).read_text())
     known = {**record["warmup_energy_j"], **warmup_energy_j}
     _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(known.items()))})

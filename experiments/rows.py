@@ -81,6 +81,7 @@ class RowWriter:
 
     def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
         self.path = Path(folder) / ROWS_FILE
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._interval_s = interval_s
         self._rows: list[Mapping[str, Any]] = []
         self._num_written = 0
@@ -104,7 +105,8 @@ class RowWriter:
         """Write everything that is not on disk yet."""
         if self._num_written == len(self._rows):
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"the trial's folder {self.path.parent} was removed while it ran")
         write_atomically(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
         self._num_written = len(self._rows)
         self._written_at = time.monotonic()

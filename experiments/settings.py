@@ -71,6 +71,8 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
 
 
 def _literal(text: str) -> Any:
+    if text.lower().lstrip("+-") in ("inf", "nan"):
+        return float(text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

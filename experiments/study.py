@@ -91,9 +91,11 @@ class Study:
 def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
+    from envs.executors import check_device
     from experiments.row_callback import TrialInfo
     from experiments.trial import bippo_config
 
+    check_device(str(study.federation.get("device", "cpu")))
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
     examples = {key: example_value(sampling_domain(key, text)) for key, text in study.search.items()}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.arguments import parser, study_of
 from experiments.methods import METHODS
+from experiments.provenance import RUN_FILE
 from experiments.report import build_report, write_report
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
 from experiments.scenarios import SCENARIOS
 from experiments.study import Study, check_study
+from experiments.study_lock import study_lock
 from experiments.tune_run import Failure, quiet, run_study
 
 EXIT_FAILED_TRIALS = 1
@@ -33,6 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
     argv = sys.argv[1:] if argv is None else argv
     try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        print("\ninterrupted before anything was run", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _main(argv: Sequence[str]) -> int:
+    try:
         arguments = parser().parse_args(argv)
         if arguments.list:
             print(listing())
@@ -40,14 +51,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         study = study_of(arguments, argv)
         quiet()
         check_study(study)
-    except (ValueError, OSError) as error:
+        with study_lock(study.results_dir):
+            _check_fresh(study)
+            return _run(study)
+    except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
         print(f"error: {_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_INPUT
-    return _run(study)
+
+
+def _check_fresh(study: Study) -> None:
+    """Once more with the lock held: another study may have come and gone since the arguments were read."""
+    if study.starts is None and (study.results_dir / RUN_FILE).exists():
+        raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
 def _run(study: Study) -> int:
@@ -56,10 +76,15 @@ def _run(study: Study) -> int:
         study = ready(study)
     try:
         failures = run_study(study) if study.trial_starts else []
+    except OSError as error:
+        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
+        return EXIT_FAILED_TRIALS
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         if not study.search:
-            print(f"go on with: python -m experiments.tune_bippo --resume {_short(study.results_dir)}", file=sys.stderr)
+            print(
+                f"go on with: python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}", file=sys.stderr
+            )
         if any(study.results_dir.rglob(ROWS_FILE)):
             _finish(study, _print_report)
         return EXIT_INTERRUPTED
@@ -101,6 +126,7 @@ def _print_report(study: Study) -> None:
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)
     folder = _short(study.results_dir)
+    quoted = _quoted(study.results_dir)
     print(f"\n{report.text()}\n")
     if study.search:
         best = report.summaries[0]
@@ -108,13 +134,18 @@ def _print_report(study: Study) -> None:
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
-    print(f"TensorBoard    tensorboard --logdir {folder}")
+    print(f"TensorBoard    tensorboard --logdir {quoted}")
     print(f"figure         {_short(figure)} (and .svg)")
     print(f"report         {_short(path)}")
 
 
 def _failure_line(failure: Failure) -> str:
     return f"error: trial {failure.trial} failed: {failure.cause} (whole traceback: {_short(Path(failure.error_file))})"
+
+
+def _quoted(path: Path) -> str:
+    """To be pasted into a shell."""
+    return shlex.quote(_short(path))
 
 
 def _short(path: Path) -> str:

@@ -332,6 +332,25 @@ class MixedObservations(Workers):
         return gym.spaces.Box(-10, 10, (3 + int(agent[-1]),), np.float32)
 
 
+class NanReward(Workers):
+    def step(self, actions):
+        outcome = super().step(actions)
+        return (outcome[0], dict.fromkeys(outcome[1], float("nan")), *outcome[2:])
+
+
+class ForgottenObservation(Workers):
+    def step(self, actions):
+        outcome = super().step(actions)
+        for agent in [a for a, act in actions.items() if act]:
+            del outcome[0][agent]
+        return outcome
+
+
+class WrongShape(Workers):
+    def _observations(self):
+        return {a: np.zeros(2, np.float32) for a in self.agents}
+
+
 @pytest.mark.parametrize(
     ("env", "message"),
     [
@@ -339,6 +358,9 @@ class MixedObservations(Workers):
         (NegativeCost, "worker_01 has cost -1.0"),
         (TwoBudgets, r"different budgets \(1.0 and 4.0"),
         (ThreeActions, r"must be Discrete\(2\)"),
+        (NanReward, "the reward of 'worker_0.' is nan"),
+        (ForgottenObservation, "returned no observation for 'worker_0.'"),
+        (WrongShape, r"the observation of 'worker_00' is .*of shape \(3,\)"),
         (MixedObservations, "give all agents observations of one shape"),
     ],
 )

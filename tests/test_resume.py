@@ -23,6 +23,7 @@ from experiments.provenance import RunInfo, write_run_info
 from experiments.resume import study_to_resume
 from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.scenarios import SCENARIOS
+from experiments.study_lock import study_lock
 
 POLICIES = Path("learner_group", "learner", "rl_module", "module_state.pkl")
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,3 +177,11 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
     assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
     assert "nothing is left of 1 trial" in capsys.readouterr().out
+
+
+def test_a_results_folder_takes_one_study_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with study_lock(tmp_path / "results"):
+        assert tune_bippo.main([*TINY, "--results-dir", str(tmp_path / "results")]) == 2
+    assert "error: another study is running in" in capsys.readouterr().err
+    with study_lock(tmp_path / "results"):
+        pass  # free again
