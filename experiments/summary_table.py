@@ -72,10 +72,15 @@ def paper_records(summaries: Sequence[MethodSummary], scenario: str) -> list[Rec
     return [_paper_record(summary, paper[summary.method]) for summary in summaries if summary.method in paper]
 
 
+def _as_printed(number: float) -> str:
+    """43.0 and 88.25, as the paper has it."""
+    return f"{number:.1f}" if float(f"{number:.1f}") == number else f"{number:.2f}"
+
+
 def _paper_record(summary: MethodSummary, paper: PaperResult) -> Record:
     printed = "–"
     if paper.rounds_to_target is not None:
-        printed = f"{paper.rounds_to_target:.1f} ± {paper.rounds_to_target_std:.1f}"
+        printed = f"{_as_printed(paper.rounds_to_target)} ± {paper.rounds_to_target_std:.1f}"
     measured = f"{summary.mean_accuracy.mean:.3f} ({summary.accuracy_std_over_rounds:.3f})"
     return {
         "method": summary.label,
