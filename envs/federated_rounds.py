@@ -207,7 +207,7 @@ class FederatedRounds(ParallelEnv):
             wanted, state.costs_j, self.budget_j, self._federation.names, self.config.on_overrun
         )
         done = self._federation.run_round(state, selected, dropped, energy_j)
-        ended = state.round >= self.config.rounds or not state.live
+        ended = state.round >= self.config.rounds
         seen = self._agents_of(state, sorted(done.clients + done.joined))
         joined, left = set(done.joined), set(done.left)
         result = (

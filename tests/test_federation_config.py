@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from envs.churn import ChurnEvent
 from envs.config import DeviceChange, FederationConfig, config_from, paper_cpu_freq_hz
 
 
@@ -70,6 +71,40 @@ def test_two_of_five_in_each_quarter_are_cheap():
         ({"device_changes": (DeviceChange(201, 0, 1e9),)}, "rounds go from 1 to 200, clients from 0 to 19"),
         ({"device_changes": (DeviceChange(1, 20, 1e9),)}, "clients from 0 to 19"),
         ({"device_changes": (DeviceChange(1, 0, math.inf),)}, "cpu_freq_hz of a DeviceChange is inf"),
+        ({"churn": ChurnEvent(1, 0, "leave")}, r"churn is ChurnEvent\(.*; it must be a tuple of ChurnEvent"),
+        ({"churn": ((1, 0, "leave"),)}, r"it must hold ChurnEvent\(round, client, 'join' or 'leave'\)"),
+        ({"churn": (ChurnEvent(1, 0, "left"),)}, "kind of ChurnEvent.* is 'left'; choose one of join, leave"),
+        ({"churn": (ChurnEvent(0, 0, "join"),)}, "round of ChurnEvent.* is 0; it must be a whole number of at least 1"),
+        ({"churn": (ChurnEvent(1, -1, "join"),)}, "client of ChurnEvent.* is -1"),
+        ({"churn": (ChurnEvent(1, 1.0, "join"),)}, "client of ChurnEvent.* is 1.0"),
+        (
+            {"churn": (ChurnEvent(200, 0, "join"),)},
+            "effect after its round, so rounds go from 1 to 199, clients from 0",
+        ),
+        ({"churn": (ChurnEvent(1, 20, "join"),)}, "clients from 0 to 19"),
+        (
+            {"churn": (ChurnEvent(5, 3, "leave"), ChurnEvent(9, 3, "leave"))},
+            r"ChurnEvent\(round=9, .*: the client is absent since round 5; add its join between the two, or drop",
+        ),
+        (
+            {"churn": [ChurnEvent(9, 3, "join"), ChurnEvent(5, 3, "join")]},
+            r"ChurnEvent\(round=9, .*: the client is live since round 5; add its leave between the two, or drop",
+        ),
+        (
+            {"churn": (ChurnEvent(5, 3, "leave"), ChurnEvent(5, 3, "join"))},
+            "client 3 has two events in round 5; a client joins or leaves once a round",
+        ),
+        ({"num_clients": 1, "churn": (ChurnEvent(1, 0, "join"),)}, "no client is live at the start; let at least one"),
+        ({"churn_leave_rate": 1.1}, r"churn_leave_rate is 1.1; it must lie in \[0, 1\]"),
+        ({"churn_leave_rate": math.nan}, "churn_leave_rate is nan"),
+        ({"churn_return_rate": "0.1"}, "churn_return_rate is '0.1'; it must be a number"),
+        ({"churn_leave_rate": (0.1, 0.2)}, "churn_leave_rate has 2 entries; there are num_clients=20"),
+        (
+            {"churn": (ChurnEvent(5, 3, "leave"),), "churn_return_rate": 0.1},
+            "churn and churn_return_rate are both given; choose one way",
+        ),
+        ({"churn_trace": "none.csv"}, "churn_trace none.csv cannot be read: No such file or directory"),
+        ({"churn_trace": "none.csv", "churn_leave_rate": 0.1}, "churn_trace and churn_leave_rate are both given"),
         ({"device_changes": ((1, 0, 1e9),)}, r"it must hold DeviceChange\(round, client, cpu_freq_hz\)"),
         (
             {"partition": "dirichlet_over_clients", "num_clients": 1, "train_samples": (9,)},
@@ -86,6 +121,13 @@ def test_bad_fields_are_refused(fields, message):
 def test_unknown_setting_suggests_the_one_meant():
     with pytest.raises(ValueError, match="unknown setting 'num_client'; did you mean num_clients"):
         config_from(num_client=3)
+
+
+def test_rates_per_client_may_be_a_list():
+    config = FederationConfig(num_clients=2, churn_leave_rate=[0.1, 0], churn_return_rate=1)
+    assert config.churn_leave_rate == (0.1, 0) and hash(config) == hash(dataclasses.replace(config))
+    live_and_gone = config.churn_schedule().changes((0,), 0, 0, 1)
+    assert live_and_gone.joined == (1,)
 
 
 @pytest.mark.parametrize("budget_j", [0, 0.0, 5, math.inf])

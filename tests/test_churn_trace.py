@@ -1,0 +1,87 @@
+"""Trace files: what they mean, and one clear line with file and line number for each that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.churn import ChurnEvent
+from envs.churn_trace import read_trace
+from envs.config import FederationConfig
+
+HEADER = "client,join_round,leave_round\n"
+
+
+def written(tmp_path, text):
+    path = tmp_path / "trace.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_trace_is_the_events_it_says(tmp_path):
+    # Unsorted, with an empty line, blanks, Windows line ends and the mark that Excel puts first.
+    text = "\ufeff" + (HEADER + "0,180,\n3, 100 ,\n\n0,0,150\n1,0,\n").replace("\n", "\r\n")
+    trace = written(tmp_path, text)
+    events = (ChurnEvent(150, 0, "leave"), ChurnEvent(180, 0, "join"), ChurnEvent(100, 3, "join"))
+    assert read_trace(trace, num_clients=5) == events
+    from_file = FederationConfig(num_clients=5, churn_trace=str(trace)).churn_schedule()
+    from_events = FederationConfig(num_clients=5, churn=events).churn_schedule()
+    # Client 3 comes late; client 4 has no line and is live throughout.
+    assert from_file.live_at_start == from_events.live_at_start == (0, 1, 2, 4)
+    assert from_file.num_stays.tolist() == from_events.num_stays.tolist() == [2, 1, 1, 1, 1]
+    for round_index in range(1, 200):
+        assert from_file.changes((), 0, 0, round_index) == from_events.changes((), 1, 2, round_index)
+    assert from_file.changes((), 0, 0, 150) == ((), (0,)) and from_file.changes((), 0, 0, 180) == ((0,), ())
+
+
+def test_a_trace_may_be_longer_than_the_run(tmp_path):
+    trace = written(tmp_path, HEADER + "0,0,500\n1,10,\n1,0,5\n2,300,\n")
+    schedule = FederationConfig(num_clients=3, rounds=10, churn_trace=str(trace)).churn_schedule()
+    # Client 1 returns after the last round, client 2 joins later still: neither stay comes about.
+    assert schedule.live_at_start == (0, 1) and schedule.num_stays.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("4,0,\n", "line 2: client is 4; there are num_clients=4, from 0"),
+        ("0,0,\n\nclient_001,0,\n", "line 4: client is 'client_001'; it must be a whole number of at least 0"),
+        ("0,-1,\n", "line 2: join_round is '-1'; it must be a whole number"),
+        ("0,,5\n", "line 2: join_round is ''; it must be a whole number"),
+        ("0,0,5.5\n", "line 2: leave_round is '5.5'"),
+        ("0,0,²\n", "line 2: leave_round is '²'"),
+        ("0,5,5\n", "line 2: leave_round is 5; it must be above join_round, 5"),
+        ("0,0\n", "line 2: 2 values; there must be 3: client,join_round,leave_round"),
+        ("0,0,5,6\n", "line 2: 4 values"),
+        (
+            "0,5,9\n1,0,\n0,0,5\n",
+            "line 2: client 0 joins after round 5, but by line 4 it leaves after round 5; a client",
+        ),
+        ("0,0,\n0,7,9\n", "line 3: client 0 joins after round 7, but by line 2 it stays; a client returns in a later"),
+        ("0,0,9\n0,0,9\n", "line 3: client 0 joins after round 0, but by line 2 it leaves after round 9"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, lines, message):
+    trace = written(tmp_path, HEADER + lines)
+    with pytest.raises(ValueError) as error:
+        FederationConfig(num_clients=4, churn_trace=str(trace))
+    assert str(error.value).startswith(f"{trace}, {message}") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"trace.csv, line 1: the header is ''; it must be 'client,join_round,leave_round'"),
+        ("0,0,5\n", r"line 1: the header is '0,0,5'"),
+        (b"\xff\xfe0", r"churn_trace .*trace.csv is not a CSV file in UTF-8"),
+        (HEADER + "0,1,\n1,1,\n", "no client is live at the start"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message) as error:
+        FederationConfig(num_clients=2, churn_trace=str(written(tmp_path, content)))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_is_no_trace(tmp_path):
+    with pytest.raises(ValueError, match=r"churn_trace .* cannot be read: Is a directory"):
+        read_trace(tmp_path, num_clients=2)
