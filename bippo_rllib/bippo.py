@@ -17,6 +17,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
+from bippo_rllib.agent_policies import environment_in
 from bippo_rllib.config import BippoConfig
 from bippo_rllib.parallel_env import ParallelEnvAdapter
 from bippo_rllib.policy_bank import PolicyBank
@@ -80,10 +81,10 @@ class Bippo(PPO):
     @property
     def parallel_env(self) -> ParallelEnv | MultiAgentEnv:
         """The environment itself, out of RLlib's wrappers."""
-        env = self.env_runner.env.envs[0].unwrapped
+        env = environment_in(self.env_runner.env)
         return env.parallel_env if isinstance(env, ParallelEnvAdapter) else env
 
     @property
     def env_seconds(self) -> float:
         """Wall-clock seconds spent inside the ``ParallelEnv`` so far; NaN for another kind of environment."""
-        return getattr(self.env_runner.env.envs[0].unwrapped, "seconds", math.nan)
+        return getattr(environment_in(self.env_runner.env), "seconds", math.nan)

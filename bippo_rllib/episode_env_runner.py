@@ -16,6 +16,7 @@ from ray.rllib.utils.metrics import (
     NUM_EPISODES_LIFETIME,
 )
 
+from bippo_rllib.agent_policies import environment_in
 from bippo_rllib.connector import BudgetSamplerConnector
 
 RUN_STATE = "run"
@@ -82,7 +83,7 @@ class EpisodeEnvRunner(MultiAgentEnvRunner):
 
     @property
     def _environment(self) -> MultiAgentEnv:
-        return self.env.envs[0].unwrapped
+        return environment_in(self.env)
 
     def _run_state(self) -> dict[str, Any] | None:
         if self._needs_initial_reset or not hasattr(self._environment, "get_state"):

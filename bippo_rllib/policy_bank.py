@@ -78,10 +78,6 @@ class PolicyBank(MultiRLModule):
             logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
             return {column: tensor.numpy() for column, tensor in policy_outputs(logits).items()}
 
-    def add_module(self, module_id: str, module: RLModule, *, override: bool = False) -> None:
-        """RLlib's way to add a policy that exists already."""
-        super().add_module(module_id, module, override=override)
-
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """``{policy id: {name: array}}`` of the policies asked for, all by default."""
         ids = [p for p in self.rows if self._check_component(p, components, not_components)]

@@ -111,6 +111,7 @@ class Federation:
             energy_j=energy_j,
             budget_j=self.budget_j,
             clients=live,
+            costs_j=tuple(state.costs_j[list(live)].tolist()),
             selected=tuple(sorted(selected)),
             dropped=tuple(sorted(dropped)),
             joined=joined,

@@ -16,6 +16,7 @@ class RoundResult:
         energy_j: Joules spent by the clients that trained.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
+        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
         selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
@@ -30,6 +31,7 @@ class RoundResult:
     energy_j: float
     budget_j: float
     clients: tuple[int, ...]
+    costs_j: tuple[float, ...]
     selected: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]

@@ -95,7 +95,7 @@ class RowCallback(RLlibCallback):
             self._writer.flush()
 
     def _row(self, algorithm: Bippo, train_seconds: float) -> dict[str, Any]:
-        env, last = algorithm.parallel_env, algorithm.parallel_env.last_round
+        last = algorithm.parallel_env.last_round
         in_env, self._env_seconds = algorithm.env_seconds - self._env_seconds, algorithm.env_seconds
         epsilon, self._epsilon = self._epsilon, _epsilon(algorithm)
         return {
@@ -109,11 +109,11 @@ class RowCallback(RLlibCallback):
             "reward": last.reward,
             "energy_j": last.energy_j,
             "budget_j": last.budget_j,
-            "num_clients": len(last.accuracies),
+            "num_clients": len(last.clients),
             "num_selected": len(last.selected),
             "selected": list(last.selected),
-            "clients": list(env.round_clients),
-            "costs_j": env.round_costs_j.tolist(),
+            "clients": list(last.clients),
+            "costs_j": list(last.costs_j),
             "accuracies": list(last.accuracies),
             "epsilon": epsilon,
             "fl_seconds": last.fl_seconds,

@@ -14,8 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from envs.budget import fits
+
 ROWS_FILE = "rows.parquet"
-BUDGET_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ SCHEMA = pa.schema([column.field() for column in COLUMNS])
 
 def check_budget(row: Mapping[str, Any]) -> None:
     """Fail loudly where a round spent more than its budget; nothing measured after that could be trusted."""
-    if row["energy_j"] > row["budget_j"] * (1 + BUDGET_TOLERANCE):
+    if not fits(row["energy_j"], row["budget_j"]):
         raise RuntimeError(
             f"round {row['round']} of {row['trial']} spent {row['energy_j']:.9g} J, more than its budget of "
             f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['selected']))}; "

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from ray.rllib.utils import force_list
 from ray.tune import PlacementGroupFactory
@@ -19,31 +18,6 @@ from experiments.checkpoints import write_manifest
 from experiments.methods import METHODS
 from experiments.row_callback import RowCallback, TrialInfo
 from experiments.settings import apply_settings, describe, split_settings
-
-
-class ObservedRounds(envs.FederatedRounds):
-    """FederatedRounds that remembers, for the rows, who was live in the last round and what each one's cost was in it.
-
-    After a step the environment itself only knows those of the next round.
-    """
-
-    round_clients: tuple[int, ...] = ()
-    round_costs_j: np.ndarray = np.empty(0)
-
-    def step(self, actions: Mapping[str, int]) -> Any:
-        self.round_clients = tuple(_client_id(agent) for agent in self.agents)
-        self.round_costs_j = self.costs_j[list(self.round_clients)]
-        return super().step(actions)
-
-
-def _client_id(agent: str) -> int:
-    """`client_003` and its second stay `client_003#1` are client 3."""
-    return int(agent.partition("#")[0].rpartition("_")[2])
-
-
-def observed_rounds(**federation: Any) -> ObservedRounds:
-    """As `envs.parallel_env`."""
-    return ObservedRounds(envs.FederationConfig(**federation))
 
 
 def bippo_config(
@@ -59,7 +33,7 @@ def bippo_config(
     """
     algorithm, overrides = split_settings(settings)
     keywords = {**federation, **overrides, "rounds": rounds, "seed": info.seed}
-    config = BippoConfig().environment(env=observed_rounds, env_config=keywords).debugging(seed=info.seed)
+    config = BippoConfig().environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config = METHODS[info.method].configure(config)
     config.callbacks(functools.partial(RowCallback, info))
     return apply_settings(config, algorithm)

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.arguments import parser, study_of
@@ -51,12 +52,15 @@ def _main(argv: Sequence[str]) -> int:
         study = study_of(arguments, argv)
         quiet()
         check_study(study)
-        with study_lock(study.results_dir):
+        with ExitStack() as held:
+            held.enter_context(study_lock(study.results_dir))
             _check_fresh(study)
-            return _run(study)
+            lock = held.pop_all()
     except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
         print(f"error: {_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    with lock:
+        return _run(study)
 
 
 def _check_fresh(study: Study) -> None:
