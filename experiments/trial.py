@@ -33,8 +33,8 @@ def bippo_config(
     """
     algorithm, overrides = split_settings(settings)
     keywords = {**federation, **overrides, "rounds": rounds, "seed": info.seed}
-    config = BippoConfig().environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
-    config = METHODS[info.method].configure(config)
+    config = METHODS[info.method].make_config()
+    config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config.callbacks(functools.partial(RowCallback, info))
     return apply_settings(config, algorithm)
 
