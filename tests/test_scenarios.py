@@ -67,5 +67,5 @@ def test_methods_complete_the_config(method: str, sampler: str) -> None:
 
 
 def test_look_up_suggests_what_was_meant() -> None:
-    with pytest.raises(ValueError, match="unknown method 'bipo': did you mean bippo or .* known are bippo, ippo, "):
+    with pytest.raises(ValueError, match=r"unknown method 'bipo': did you mean bippo or .* known are bippo, ippo, "):
         look_up("method", "bipo", METHODS)
