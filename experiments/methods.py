@@ -6,9 +6,9 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
@@ -16,12 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to select clients. `learns` is False where no policy is trained, so training settings change nothing."""
+    """A way to select clients.
+
+    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
+    `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
+    itself as it is.
+    """
 
     name: str
     description: str
     configure: Callable[[BippoConfig], BippoConfig]
     learns: bool = True
+    federation: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+
+    def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
+        """`federation` with what the method needs. ValueError where `federation` says otherwise."""
+        for key, needed in self.federation.items():
+            if federation.get(key, needed) != needed:
+                raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
+        return {**federation, **self.federation}
 
 
 def _bippo(config: BippoConfig) -> BippoConfig:
@@ -36,6 +50,25 @@ def _fedavg(config: BippoConfig) -> BippoConfig:
     return config.training(sampler="random").multi_agent(policies_to_train=[])
 
 
+def _greedy(config: BippoConfig) -> BippoConfig:
+    return config.training(sampler="greedy").multi_agent(policies_to_train=[])
+
+
+def _poc(config: BippoConfig) -> BippoConfig:
+    return _greedy(config).rank_by("loss")
+
+
+def _poca(config: BippoConfig) -> BippoConfig:
+    return _greedy(config).rank_by("accuracy", highest=False)
+
+
+def _pocd(config: BippoConfig) -> BippoConfig:
+    return _greedy(config).rank_by("loss", candidates=config.candidates)
+
+
+_LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
+
+
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
@@ -43,6 +76,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method("bippo", "independent PPO per client, epsilon-greedy budget sampler (the paper's method)", _bippo),
             Method("ippo", "the same policies, clients drawn in proportion to their suggestions", _ippo),
             Method("fedavg", "random clients until the budget is spent; nothing is learned", _fedavg, learns=False),
+            Method("poc", "Power-of-Choice: the highest local losses first", _poc, learns=False, federation=_LOSS),
+            Method("poca", "the lowest local accuracies first", _poca, learns=False),
+            Method(
+                "pocd",
+                "Power-of-Choice as published: the highest losses among candidates drawn by data size",
+                _pocd,
+                learns=False,
+                federation=_LOSS,
+                settings=("candidates",),
+            ),
         )
     }
 )
