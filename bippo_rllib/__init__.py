@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bippo_rllib.config import BippoConfig
     from bippo_rllib.connector import BudgetSamplerConnector
     from bippo_rllib.episode_env_runner import EpisodeEnvRunner
+    from bippo_rllib.heuristics import InfoRanking
     from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
     from bippo_rllib.parallel_env import ParallelEnvAdapter
     from bippo_rllib.sampler import BudgetSampler
@@ -29,6 +30,7 @@ _HOME = {
     "CentralPPOConfig": "central_ppo",
     "ClientSelector": "client_selector",
     "EpisodeEnvRunner": "episode_env_runner",
+    "InfoRanking": "heuristics",
     "ParallelEnvAdapter": "parallel_env",
     "central_policy_macs": "macs",
     "count_macs": "macs",
@@ -43,6 +45,7 @@ __all__ = [
     "CentralPPOConfig",
     "ClientSelector",
     "EpisodeEnvRunner",
+    "InfoRanking",
     "ParallelEnvAdapter",
     "central_policy_macs",
     "count_macs",

@@ -6,10 +6,10 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
@@ -17,12 +17,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to select clients. `learns` is False where no policy is trained, so training settings change nothing."""
+    """A way to select clients.
+
+    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
+    `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
+    itself as it is.
+    """
 
     name: str
     description: str
     make_config: Callable[[], BippoConfig]
     learns: bool = True
+    federation: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+
+    def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
+        """`federation` with what the method needs. ValueError where `federation` says otherwise."""
+        for key, needed in self.federation.items():
+            if federation.get(key, needed) != needed:
+                raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
+        return {**federation, **self.federation}
 
 
 def _independent(sampler: str) -> BippoConfig:
@@ -39,6 +53,26 @@ def _central(sampler: str) -> BippoConfig:
 
 def _fedavg() -> BippoConfig:
     return _independent("random").multi_agent(policies_to_train=[])
+
+
+def _greedy() -> BippoConfig:
+    return _independent("greedy").multi_agent(policies_to_train=[])
+
+
+def _poc() -> BippoConfig:
+    return _greedy().rank_by("loss")
+
+
+def _poca() -> BippoConfig:
+    return _greedy().rank_by("accuracy", highest=False)
+
+
+def _pocd() -> BippoConfig:
+    config = _greedy()
+    return config.rank_by("loss", candidates=config.candidates)
+
+
+_LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -62,6 +96,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             ),
             Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             Method("fedavg", "random clients until the budget is spent; nothing is learned", _fedavg, learns=False),
+            Method("poc", "Power-of-Choice: the highest local losses first", _poc, learns=False, federation=_LOSS),
+            Method("poca", "the lowest local accuracies first", _poca, learns=False),
+            Method(
+                "pocd",
+                "Power-of-Choice as published: the highest losses among candidates drawn by data size",
+                _pocd,
+                learns=False,
+                federation=_LOSS,
+                settings=("candidates",),
+            ),
         )
     }
 )
