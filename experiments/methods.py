@@ -20,7 +20,7 @@ class Method:
 
     `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
     `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
-    itself as it is.
+    itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
     """
 
     name: str
@@ -29,13 +29,19 @@ class Method:
     learns: bool = True
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
+    asks: bool = True
 
     def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
-        """`federation` with what the method needs. ValueError where `federation` says otherwise."""
+        """`federation` with what the method needs, and without `probing_epochs` if it asks clients for nothing.
+
+        Raises:
+            ValueError: Where `federation` contradicts what is needed.
+        """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
                 raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
-        return {**federation, **self.federation}
+        charged = {key: value for key, value in federation.items() if self.asks or key != "probing_epochs"}
+        return {**charged, **self.federation}
 
 
 def _bippo(config: BippoConfig) -> BippoConfig:
@@ -75,7 +81,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         for method in (
             Method("bippo", "independent PPO per client, epsilon-greedy budget sampler (the paper's method)", _bippo),
             Method("ippo", "the same policies, clients drawn in proportion to their suggestions", _ippo),
-            Method("fedavg", "random clients until the budget is spent; nothing is learned", _fedavg, learns=False),
+            Method(
+                "fedavg", "random clients until the budget is spent; nothing is learned", _fedavg, False, asks=False
+            ),
             Method("poc", "Power-of-Choice: the highest local losses first", _poc, learns=False, federation=_LOSS),
             Method("poca", "the lowest local accuracies first", _poca, learns=False),
             Method(
