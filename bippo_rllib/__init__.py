@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo
+    from bippo_rllib.central_ppo import CentralPPOConfig
     from bippo_rllib.client_selector import ClientSelector
     from bippo_rllib.config import BippoConfig
     from bippo_rllib.connector import BudgetSamplerConnector
@@ -26,6 +27,7 @@ _HOME = {
     "BippoConfig": "config",
     "BudgetSampler": "sampler",
     "BudgetSamplerConnector": "connector",
+    "CentralPPOConfig": "central_ppo",
     "ClientSelector": "client_selector",
     "EpisodeEnvRunner": "episode_env_runner",
     "InfoRanking": "heuristics",
@@ -40,6 +42,7 @@ __all__ = [
     "BippoConfig",
     "BudgetSampler",
     "BudgetSamplerConnector",
+    "CentralPPOConfig",
     "ClientSelector",
     "EpisodeEnvRunner",
     "InfoRanking",

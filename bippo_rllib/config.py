@@ -204,6 +204,9 @@ class BippoConfig(PPOConfig):
         policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
         pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+        return self._multi_rl_module_spec(pairs, seed)
+
+    def _multi_rl_module_spec(self, pairs: dict[str, tuple[Any, Any]], seed: int) -> MultiRLModuleSpec:
         return bank_spec(pairs, hidden_size=self.hidden_size, seed=seed)
 
     def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:

@@ -34,8 +34,8 @@ def bippo_config(
     algorithm, overrides = split_settings(settings)
     method = METHODS[info.method]
     keywords = {**method.needs_met({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
-    config = BippoConfig().environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
-    config = method.configure(config)
+    config = method.make_config()
+    config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config.callbacks(functools.partial(RowCallback, info))
     return apply_settings(config, algorithm)
 
