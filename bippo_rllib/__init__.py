@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo
+    from bippo_rllib.central_ppo import CentralPPOConfig
     from bippo_rllib.client_selector import ClientSelector
     from bippo_rllib.config import BippoConfig
     from bippo_rllib.connector import BudgetSamplerConnector
     from bippo_rllib.episode_env_runner import EpisodeEnvRunner
+    from bippo_rllib.heuristics import InfoRanking
     from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
     from bippo_rllib.parallel_env import ParallelEnvAdapter
     from bippo_rllib.sampler import BudgetSampler
@@ -25,8 +27,10 @@ _HOME = {
     "BippoConfig": "config",
     "BudgetSampler": "sampler",
     "BudgetSamplerConnector": "connector",
+    "CentralPPOConfig": "central_ppo",
     "ClientSelector": "client_selector",
     "EpisodeEnvRunner": "episode_env_runner",
+    "InfoRanking": "heuristics",
     "ParallelEnvAdapter": "parallel_env",
     "central_policy_macs": "macs",
     "count_macs": "macs",
@@ -38,8 +42,10 @@ __all__ = [
     "BippoConfig",
     "BudgetSampler",
     "BudgetSamplerConnector",
+    "CentralPPOConfig",
     "ClientSelector",
     "EpisodeEnvRunner",
+    "InfoRanking",
     "ParallelEnvAdapter",
     "central_policy_macs",
     "count_macs",

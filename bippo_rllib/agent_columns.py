@@ -68,3 +68,26 @@ def column_like(column: Mapping[AgentKey, Any], order: AgentOrder, array: np.nda
     if isinstance(column, AgentColumn):
         return AgentColumn(order, array)
     return {key: [array[i]] for i, key in enumerate(order.keys)}
+
+
+def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str) -> np.ndarray:
+    """``float64[len(agents)]``: what each agent's info holds under ``key``.
+
+    Args:
+        infos: Info by agent.
+        agents: Agents to read.
+        key: Info key.
+        named_by: The setting that names the key, for the error.
+
+    Raises:
+        ValueError: If an info lacks the key; the message names the agent, what it has and the setting.
+    """
+    try:
+        return np.array([infos[agent_id][key] for agent_id in agents], dtype=np.float64)
+    except KeyError:
+        without = next(agent_id for agent_id in agents if key not in infos.get(agent_id, {}))
+        found = ", ".join(sorted(map(str, infos.get(without, {})))) or "nothing"
+        raise ValueError(
+            f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
+            f"and every step, under the name given in {named_by}"
+        ) from None

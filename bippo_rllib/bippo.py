@@ -60,13 +60,19 @@ class Bippo(PPO):
         """
         if module_spec is not None or kwargs:
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
+        self._check_has_bank()
         self.bank.add_policies([module_id])
         self.learner_group._learner.make_room()
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode goes on; RLlib's own method resets it."""
+        self._check_has_bank()
         self.learner_group._learner.buffer.clear(self.bank.row_index([module_id]))
         self.bank.remove_policy(module_id)
+
+    def _check_has_bank(self) -> None:
+        if not isinstance(self.bank, PolicyBank):
+            raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
 
     @property
     def bank(self) -> PolicyBank:

@@ -27,8 +27,8 @@ class ClientPolicy(TorchRLModule, ValueFunctionAPI):
     def setup(self) -> None:
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
         hidden_size = self.model_config["hidden_size"]
-        self.actor = _two_layers(obs_dim, hidden_size, 2)
-        self.critic = _two_layers(obs_dim, hidden_size, 1)
+        self.actor = two_layers(obs_dim, hidden_size, 2)
+        self.critic = two_layers(obs_dim, hidden_size, 1)
         layout = ParameterLayout(obs_dim, hidden_size)
         row = initial_parameters(layout, self.model_config["seed"], self.model_config["policy_id"])
         self.load_state_dict({name: tensor[0] for name, tensor in layout.views(row.unsqueeze(0)).items()})
@@ -72,7 +72,8 @@ def flat_observation_size(observation_space: gym.Space, action_space: gym.Space)
     return observation_space.shape[0]
 
 
-def _two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+def two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """``inputs -> hidden -> outputs`` with tanh in between; its parameters are uninitialised."""
     # skip_init: nn.Linear would draw from torch's global generator before our own values replace its.
     linear = torch.nn.utils.skip_init
     return nn.Sequential(linear(nn.Linear, inputs, hidden), nn.Tanh(), linear(nn.Linear, hidden, outputs))

@@ -46,7 +46,9 @@ class ClientSelector:
         """
         file = Path(path) / _POLICIES
         if not file.is_file():
-            raise ValueError(f"no policies at {file}; give the folder that Bippo.save_to_path wrote")
+            central = (file.parent / "central").is_dir()
+            what = "a central network, not a policy per client," if central else "no policies"
+            raise ValueError(f"{what} at {file.parent}; give the folder that Bippo.save_to_path wrote")
         try:
             return cls(pickle.loads(file.read_bytes()), sampler)
         except Exception as error:

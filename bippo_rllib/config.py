@@ -18,6 +18,7 @@ from bippo_rllib.agent_policies import environment_in, policy_of, policy_spaces
 from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.connector import BudgetSamplerConnector
 from bippo_rllib.env_runner import BippoEnvRunner
+from bippo_rllib.heuristics import InfoRanking
 from bippo_rllib.learner import BippoLearner
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
 from bippo_rllib.policy_bank import bank_spec
@@ -53,6 +54,11 @@ class BippoConfig(PPOConfig):
         self.per_policy_metrics = False
         self.cost_key = "cost"
         self.budget_key = "budget"
+        self.score_key: str | None = None
+        self.highest_first = True
+        self.draws_candidates = False
+        self.candidates = 6
+        self.size_key = "num_samples"
         # PPO's, with the paper's values.
         self.lr = 1e-3
         self.num_epochs = 8
@@ -139,6 +145,32 @@ class BippoConfig(PPOConfig):
         """
         return self._set(cost_key=cost_key, budget_key=budget_key)
 
+    def rank_by(
+        self,
+        score_key: str = "loss",
+        *,
+        highest: bool = True,
+        candidates: int | None = None,
+        size_key: str = "num_samples",
+    ) -> BippoConfig:
+        """Ranks clients by a number in their infos instead of by the policies' suggestions, see ``InfoRanking``.
+
+        Power-of-Choice, with nothing to train:
+        ``.rank_by("loss").training(sampler="greedy").multi_agent(policies_to_train=[])``.
+
+        Args:
+            score_key: Info key to rank by.
+            highest: Whether the highest comes first; else the lowest.
+            candidates: Rank only this many clients, drawn without replacement in proportion to their data size; None
+                ranks all.
+            size_key: Info key of a client's data size; read only if candidates are drawn.
+        """
+        self.score_key, self.highest_first, self.size_key = score_key, highest, size_key
+        self.draws_candidates = candidates is not None
+        if candidates is not None:
+            self.candidates = candidates
+        return self
+
     def _set(self, **settings: Any) -> BippoConfig:
         for name, value in settings.items():
             if value is not NotProvided:
@@ -172,6 +204,9 @@ class BippoConfig(PPOConfig):
         policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
         pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+        return self._multi_rl_module_spec(pairs, seed)
+
+    def _multi_rl_module_spec(self, pairs: dict[str, tuple[Any, Any]], seed: int) -> MultiRLModuleSpec:
         return bank_spec(pairs, hidden_size=self.hidden_size, seed=seed)
 
     def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:
@@ -198,7 +233,7 @@ class BippoConfig(PPOConfig):
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, then the budget sampler, unless one of theirs is it.
+        """The user's own pieces, the ranking of ``rank_by``, then the budget sampler, unless one of theirs is it.
 
         For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
         """
@@ -215,7 +250,20 @@ class BippoConfig(PPOConfig):
                 pipeline.append(self._new_sampler_connector())
             else:
                 pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
+        if self.score_key is not None:
+            sampler = next((p for p in pipeline.connectors if isinstance(p, BudgetSamplerConnector)), None)
+            if sampler is not None:
+                pipeline.insert_before(type(sampler), self._new_ranking(self.score_key))
         return pipeline
+
+    def _new_ranking(self, score_key: str) -> InfoRanking:
+        return InfoRanking(
+            score_key=score_key,
+            highest=self.highest_first,
+            candidates=self.candidates if self.draws_candidates else None,
+            size_key=self.size_key,
+            seed=None if self.seed is None else [self.seed, *b"candidates"],
+        )
 
     def _new_sampler_connector(self) -> BudgetSamplerConnector:
         return BudgetSamplerConnector(

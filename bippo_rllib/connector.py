@@ -10,7 +10,7 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 
-from bippo_rllib.agent_columns import column_like, order_of, values_of
+from bippo_rllib.agent_columns import column_like, info_values, order_of, values_of
 from bippo_rllib.columns import PARTICIPATED, SUGGESTION
 from bippo_rllib.sampler import BudgetSampler
 
@@ -23,7 +23,8 @@ class BudgetSamplerConnector(ConnectorV2):
     Needs in every agent's latest info: its cost and the budget, both in the environment's unit.
 
     Writes for every agent: ``actions`` (1 = participate), ``participated`` (1.0 or 0.0) and, for the agents turned
-    down, ``action_logp = log(1 - suggestion)``. The log-prob of a participant stays the policy's own.
+    down, ``action_logp = log(1 - pi)``. The log-prob of a participant stays the policy's own, ``log(pi)``. Neither
+    depends on the suggestion, which pieces before this one may have turned into any score.
 
     Args:
         input_observation_space: As for every connector.
@@ -75,8 +76,8 @@ class BudgetSamplerConnector(ConnectorV2):
         chosen = self.sampler.select(scores, costs, budget, explore is not False, names=agents)
         participated = np.zeros(len(agents), dtype=np.float32)
         participated[chosen] = 1.0
-        turned_down = np.log1p(-np.minimum(scores, 1.0 - 1e-7)).astype(np.float32)
-        log_probs = np.where(participated > 0.0, values_of(batch[Columns.ACTION_LOGP], order), turned_down)
+        log_probs = np.asarray(values_of(batch[Columns.ACTION_LOGP], order), dtype=np.float32)
+        log_probs = np.where(participated > 0.0, log_probs, log_prob_of_the_rest(log_probs))
         batch[Columns.ACTIONS] = column_like(suggestions, order, participated.astype(np.int64))
         batch[Columns.ACTION_LOGP] = column_like(suggestions, order, log_probs)
         batch[PARTICIPATED] = column_like(suggestions, order, participated)
@@ -92,8 +93,8 @@ class BudgetSamplerConnector(ConnectorV2):
             self.sampler.set_state(dict(state))
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
-        costs = self._column(infos, agents, self._cost_key, "cost_key")
-        budgets = self._column(infos, agents, self._budget_key, "budget_key")
+        costs = info_values(infos, agents, self._cost_key, "BippoConfig.budget(cost_key=...)")
+        budgets = info_values(infos, agents, self._budget_key, "BippoConfig.budget(budget_key=...)")
         if budgets.min() != budgets.max():
             raise ValueError(
                 f"agents report different budgets ({budgets.min()} and {budgets.max()} under {self._budget_key!r}); "
@@ -101,13 +102,7 @@ class BudgetSamplerConnector(ConnectorV2):
             )
         return costs, float(budgets[0])
 
-    def _column(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str], key: str, setting: str) -> np.ndarray:
-        try:
-            return np.array([infos[agent_id][key] for agent_id in agents], dtype=np.float64)
-        except KeyError:
-            without = next(agent_id for agent_id in agents if key not in infos.get(agent_id, {}))
-            found = ", ".join(sorted(map(str, infos.get(without, {})))) or "nothing"
-            raise ValueError(
-                f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
-                f"and every step, under the name given in BippoConfig.budget({setting}=...)"
-            ) from None
+
+def log_prob_of_the_rest(log_probs: np.ndarray) -> np.ndarray:
+    """``log(1 - p)`` of ``log(p)``, ``float32[N]``; p counts as at most 1 - 1e-7, so that it stays finite."""
+    return np.log1p(-np.minimum(np.exp(log_probs, dtype=np.float64), 1.0 - 1e-7)).astype(np.float32)

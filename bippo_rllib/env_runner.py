@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,14 @@ class BippoEnvRunner(EpisodeEnvRunner):
         if not episode_over:
             self._set_agents(observations)
 
+    def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
+        """One forward pass for all live agents: ``[N, obs_dim]`` -> module outputs, ``[N]`` each."""
+        return self.module.act(self._rows, observations)
+
+    @property
+    def _observation_shape(self) -> tuple[int, ...]:
+        return (self.module.layout.obs_dim,)
+
     def _episode_over(self) -> bool:
         return self._episode.is_done
 
@@ -141,37 +149,32 @@ class BippoEnvRunner(EpisodeEnvRunner):
         if agents == self._episode.agent_ids:
             return
         self._episode.agent_ids = agents
-        policies = [self.config.policy_mapping_fn(agent_id, self._episode) for agent_id in agents]
+        self._policies = [self.config.policy_mapping_fn(agent_id, self._episode) for agent_id in agents]
+        keys = [(self._episode.id_, a, p) for a, p in zip(agents, self._policies, strict=True)]
+        self._order = AgentOrder.of(keys)
+        self._seat()
+
+    def _seat(self) -> None:
+        """Gets the bank ready for the live agents."""
+        policies = self._policies
         self.module.add_policies(policies)  # an agent nobody announced gets a fresh policy; known ones stay as they are
         self._rows = self.module.row_index(policies)
         shared = np.flatnonzero(np.bincount(self._rows, minlength=1) > 1)
         if shared.size:
             shared_id = next(p for p in policies if self.module.rows[p] == shared[0])
             raise ValueError(shared_policy_message(shared_id, int((self._rows == shared[0]).sum())))
-        self._policies = policies
-        self._order = AgentOrder.of([(self._episode.id_, a, p) for a, p in zip(agents, policies, strict=True)])
 
     def _step(self, explore: bool) -> StepExperience:
         if self._episode.is_done:
             self._begin_episode(None)
         episode, agents = self._episode, self._episode.agent_ids
-        observations = entries_of(episode.observations, agents, "observation", self.module.layout.obs_dim)
+        observations = entries_of(episode.observations, agents, "observation", *self._observation_shape)
         columns = self._decide(observations, explore)
         actions = columns[Columns.ACTIONS].array.tolist()
         after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
-        participants = [agents[i] for i in took_part]
         over = bool(terminateds["__all__"] or truncateds["__all__"])
         gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
-        experience = StepExperience(
-            policy_ids=[self._policies[i] for i in took_part],
-            observations=observations[took_part],
-            next_observations=entries_of(after, participants, "observation", self.module.layout.obs_dim),
-            log_probs=columns[Columns.ACTION_LOGP].array[took_part],
-            rewards=entries_of(rewards, participants, "reward"),
-            left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
-            episode_over=over,
-        )
+        experience = self._experience(observations, columns, after, rewards, gone, over)
         episode.observations = {a: o for a, o in after.items() if a not in gone} if gone else after
         episode.infos, episode.is_done, episode.env_t = infos, over, episode.env_t + 1
         self._increase_sampled_metrics(1, after, episode)
@@ -182,9 +185,32 @@ class BippoEnvRunner(EpisodeEnvRunner):
             self._set_agents(episode.observations)
         return experience
 
+    def _experience(
+        self,
+        observations: np.ndarray,
+        columns: Mapping[str, AgentColumn],
+        after: Mapping[str, np.ndarray],
+        rewards: Mapping[str, float],
+        gone: Collection[str],
+        over: bool,
+    ) -> Any:
+        """What the step taught; ``observations`` are ``[N, obs_dim]``, those before it, and ``after`` those after."""
+        agents = self._episode.agent_ids
+        took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
+        participants = [agents[i] for i in took_part]
+        return StepExperience(
+            policy_ids=[self._policies[i] for i in took_part],
+            observations=observations[took_part],
+            next_observations=entries_of(after, participants, "observation", *self._observation_shape),
+            log_probs=columns[Columns.ACTION_LOGP].array[took_part],
+            rewards=entries_of(rewards, participants, "reward"),
+            left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
+            episode_over=over,
+        )
+
     def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, AgentColumn]:
         with self.metrics.log_time(RLMODULE_INFERENCE_TIMER):
-            outputs = self.module.act(self._rows, observations)
+            outputs = self._act(observations)
         return self._module_to_env(
             rl_module=self.module,
             batch={column: AgentColumn(self._order, array) for column, array in outputs.items()},

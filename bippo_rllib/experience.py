@@ -29,6 +29,10 @@ class StepExperience:
         """Environment steps."""
         return 1
 
+    @property
+    def num_participants(self) -> int:
+        return len(self.policy_ids)
+
 
 def entries_of(entries: Mapping[str, Any], agents: Sequence[str], what: str, *shape: int) -> np.ndarray:
     """What an environment returned for some agents, as ``float32[P, *shape]``.

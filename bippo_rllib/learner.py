@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ray.rllib.utils.metrics import (
 from torch import Tensor
 
 from bippo_rllib.experience import StepExperience, from_episode
-from bippo_rllib.participation_buffer import ParticipationBatch, ParticipationBuffer
+from bippo_rllib.participation_buffer import ParticipationBuffer
 from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_policies
@@ -35,6 +36,14 @@ NUM_POLICIES_UPDATED = "num_policies_updated"
 LOSS_FIRST_EPOCH = "loss_first_epoch"
 LOSS_LAST_EPOCH = "loss_last_epoch"
 ADVANTAGE = "advantage"
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update: the P rows of the bank it changed, and what it did to each."""
+
+    rows: list[int]
+    statistics: UpdateStatistics
 
 
 class BippoLearner(TorchLearner):
@@ -91,15 +100,13 @@ class BippoLearner(TorchLearner):
             training_data.solve_refs()
             episodes = training_data.episodes
         self.make_room()
-        steps = [e if isinstance(e, StepExperience) else from_episode(e) for e in episodes or []]
+        steps = [self._experience(episode) for episode in episodes or []]
         for step in steps:
             self._store(step)
-        batch = self.buffer.take_full()
-        statistics = None
-        if batch is not None:
-            statistics = update_policies(self.bank.flat, self.bank.layout, self.adam, batch, self._settings())
+        update = self._update_full()
+        if update is not None:
             self._weights_seq_no += 1
-        self._log(sum(len(step.policy_ids) for step in steps), len(steps), batch, statistics)
+        self._log(sum(step.num_participants for step in steps), len(steps), update)
         return self.metrics.reduce()
 
     def compute_loss_for_module(self, **kwargs: Any) -> Any:
@@ -115,9 +122,7 @@ class BippoLearner(TorchLearner):
         """Weights, Adam moments, and the incomplete batches that wait."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(PARTICIPATION_BUFFER, components, not_components):
-            policy_ids = list(self.bank.rows)
-            rows = self.bank.row_index(policy_ids)
-            state[PARTICIPATION_BUFFER] = {POLICY_IDS: policy_ids, **self.buffer.get_state(rows)}
+            state[PARTICIPATION_BUFFER] = self._buffer_state()
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -128,16 +133,24 @@ class BippoLearner(TorchLearner):
         """
         super().set_state(state)
         if PARTICIPATION_BUFFER in state:
-            rows = self._rows_of_all(state[PARTICIPATION_BUFFER][POLICY_IDS])
-            self.buffer.set_state(state[PARTICIPATION_BUFFER], rows)
+            self._set_buffer_state(state[PARTICIPATION_BUFFER])
 
     def _map_module_to_device(self, module: PolicyBank) -> None:
         """Nothing to move, the bank is on the CPU; the stock learner would make a module of every policy to move it."""
 
     def _log_trainable_parameters(self) -> None:
         """One total; the stock learner logs a value per policy."""
-        total = len(self.bank.rows) * self.bank.layout.size
-        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), total, window=1)
+        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), self._num_trainable_parameters(), window=1)
+
+    def _num_trainable_parameters(self) -> int:
+        return len(self.bank.rows) * self.bank.layout.size
+
+    def _buffer_state(self) -> dict[str, Any]:
+        policy_ids = list(self.bank.rows)
+        return {POLICY_IDS: policy_ids, **self.buffer.get_state(self.bank.row_index(policy_ids))}
+
+    def _set_buffer_state(self, state: dict[str, Any]) -> None:
+        self.buffer.set_state(state, self._rows_of_all(state[POLICY_IDS]))
 
     def _get_optimizer_state(self) -> dict[str, Any]:
         policy_ids = list(self.bank.rows)
@@ -158,7 +171,10 @@ class BippoLearner(TorchLearner):
             )
         return self.bank.row_index(policy_ids)
 
-    def _store(self, step: StepExperience) -> None:
+    def _experience(self, episode: StepExperience | MultiAgentEpisode) -> Any:
+        return episode if isinstance(episode, StepExperience) else from_episode(episode)
+
+    def _store(self, step: Any) -> None:
         trained = [i for i, policy_id in enumerate(step.policy_ids) if self.should_module_be_updated(policy_id)]
         if trained:
             self.buffer.add(
@@ -172,6 +188,17 @@ class BippoLearner(TorchLearner):
             self.buffer.end_sequences(np.arange(self.bank.capacity))
         elif step.left:
             self.buffer.end_sequences(self.bank.row_index(step.left))
+
+    def _update_full(self) -> Update | None:
+        """Updates every policy whose batch is full; None if there is none."""
+        batch = self.buffer.take_full()
+        if batch is None:
+            return None
+        statistics = update_policies(self.bank.flat, self.bank.layout, self.adam, batch, self._settings())
+        return Update(batch.rows.tolist(), statistics)
+
+    def _ids_by_row(self) -> dict[int, str]:
+        return {row: policy_id for policy_id, row in self.bank.rows.items()}
 
     def _settings(self) -> PPOSettings:
         config = self.config
@@ -187,30 +214,24 @@ class BippoLearner(TorchLearner):
             grad_clip=config.grad_clip,
         )
 
-    def _log(
-        self,
-        num_participants: int,
-        num_env_steps: int,
-        batch: ParticipationBatch | None,
-        statistics: UpdateStatistics | None,
-    ) -> None:
+    def _log(self, num_participants: int, num_env_steps: int, update: Update | None) -> None:
         values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
-        if batch is not None and statistics is not None:
-            values[NUM_POLICIES_UPDATED] = len(batch.rows)
-            for key, tensor in _by_key(statistics).items():
+        if update is not None:
+            values[NUM_POLICIES_UPDATED] = len(update.rows)
+            for key, tensor in _by_key(update.statistics).items():
                 extremes = {"mean": tensor.mean(), "min": tensor.min(), "max": tensor.max()}
                 values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
             if self.config.per_policy_metrics:
-                self._log_per_policy(batch, statistics)
+                self._log_per_policy(update)
         for key, value in values.items():
             self.metrics.log_value((ALL_MODULES, key), value, window=1)
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
 
-    def _log_per_policy(self, batch: ParticipationBatch, statistics: UpdateStatistics) -> None:
-        policy_ids = {row: policy_id for policy_id, row in self.bank.rows.items()}
-        for key, tensor in _by_key(statistics).items():
-            for row, value in zip(batch.rows.tolist(), tensor.tolist(), strict=True):
+    def _log_per_policy(self, update: Update) -> None:
+        policy_ids = self._ids_by_row()
+        for key, tensor in _by_key(update.statistics).items():
+            for row, value in zip(update.rows, tensor.tolist(), strict=True):
                 self.metrics.log_value((policy_ids[row], key), value, window=1)
 
 

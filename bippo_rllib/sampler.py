@@ -19,6 +19,9 @@ class BudgetSampler:
     A client is affordable while ``spent + cost <= budget * (1 + 1e-9)``. One that does not fit is skipped, so the
     selection is maximal: no client left out would still fit. Ties are broken by a random draw.
 
+    A score of ``-inf`` means "not a candidate": such a client is never picked, by no strategy and in no exploration,
+    even if the budget then stays unspent.
+
     Strategies, per pick among the affordable clients:
 
     * ``epsilon_greedy`` (BIPPO): with probability epsilon a uniformly random one, else the highest score;
@@ -71,8 +74,8 @@ class BudgetSampler:
         """Selects clients for one round.
 
         Args:
-            scores: ``[N]`` participation suggestions; any order-preserving score will do. ``stochastic`` needs
-                finite scores of at least 0.
+            scores: ``[N]`` participation suggestions; any order-preserving score will do, ``-inf`` for a client that
+                is no candidate. ``stochastic`` needs the others finite and at least 0.
             costs: ``[N]`` cost of each client in the unit of the budget, at least 0. An infinite cost is never paid.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
             explore: If False, ``epsilon_greedy`` and ``stochastic`` pick greedily and epsilon does not decay;
@@ -103,7 +106,7 @@ class BudgetSampler:
 
     def _picks(self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool) -> list[int]:
         limit = budget * (1.0 + BUDGET_TOLERANCE)
-        left = np.isfinite(costs)
+        left = np.isfinite(costs) & (scores > -np.inf)
         spent = 0.0
         selected: list[int] = []
         while True:
@@ -142,7 +145,8 @@ def _checked(
     _refuse(np.isnan(costs) | (costs < 0.0), costs, "cost", "at least 0", names)
     _refuse(np.isnan(scores), scores, "score", "a number", names)
     if strategy == "stochastic":
-        _refuse(~np.isfinite(scores) | (scores < 0.0), scores, "score", "finite and at least 0 to draw from", names)
+        unfit = (scores == np.inf) | ((scores < 0.0) & (scores > -np.inf))
+        _refuse(unfit, scores, "score", "finite and at least 0 to draw from (-inf for no candidate)", names)
     return scores, costs
 
 

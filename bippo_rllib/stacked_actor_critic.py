@@ -24,16 +24,17 @@ PARTICIPATE = 1
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """Where an actor ``obs_dim -> hidden -> 2`` and a critic ``obs_dim -> hidden -> 1`` lie in a row."""
+    """Where an actor ``obs_dim -> hidden -> num_actions`` and a critic ``obs_dim -> hidden -> 1`` lie in a row."""
 
     obs_dim: int
     hidden_size: int
+    num_actions: int = 2
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name -> shape of one policy's tensor, in the order they lie in the row."""
         shapes: dict[str, tuple[int, ...]] = {}
-        for network, outputs in (("actor", 2), ("critic", 1)):
+        for network, outputs in (("actor", self.num_actions), ("critic", 1)):
             shapes[f"{network}.0.weight"] = (self.hidden_size, self.obs_dim)
             shapes[f"{network}.0.bias"] = (self.hidden_size,)
             shapes[f"{network}.2.weight"] = (outputs, self.hidden_size)
@@ -49,7 +50,7 @@ class ParameterLayout:
         """``[N, size]`` -> name -> view ``[N, ...]``."""
         shapes = self.shapes
         parts = flat.split([math.prod(shape) for shape in shapes.values()], dim=1)
-        return {name: part.view(-1, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+        return {name: part.view(flat.shape[0], *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
     def row(self, state_dict: Mapping[str, Any]) -> Tensor:
         """One policy's state dict -> its row ``[size]``.
@@ -78,7 +79,7 @@ def initial_parameters(layout: ParameterLayout, seed: int, policy_id: str) -> Te
 
 
 def actor_logits(parameters: Mapping[str, Tensor], observations: Tensor) -> Tensor:
-    """Action logits of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B, 2]``."""
+    """Action logits of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B, num_actions]``."""
     return _two_layers("actor", parameters, observations)
 
 

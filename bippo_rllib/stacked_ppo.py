@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from bippo_rllib.objectives import gae, ppo_loss
 from bippo_rllib.participation_buffer import ParticipationBatch
 from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
-from bippo_rllib.stacked_adam import StackedAdam
+from bippo_rllib.stacked_adam import Moments, StackedAdam
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,52 @@ def update_policies(
     """
     updated, moments = flat[batch.rows], adam.gather(batch.rows)
     advantages, returns = _advantages(layout.views(updated), batch, settings)
-    losses: list[Tensor] = []
-    ratio_error = torch.zeros(len(batch.rows))
-    for epoch in range(settings.num_epochs):
+
+    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
+        return _losses(layout.views(leaf), batch, advantages, returns, settings)
+
+    descent = descend(updated, moments, adam, losses, settings)
+    flat[batch.rows] = updated
+    adam.scatter(batch.rows, moments)
+    ratio_error = (torch.exp(descent.log_probs - batch.log_probs) - 1.0).abs().amax(dim=-1)
+    return UpdateStatistics(descent.first, descent.last, advantages.mean(dim=-1), ratio_error)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What ``descend`` saw on its way."""
+
+    first: Tensor  #: ``[P]`` losses before the first step
+    last: Tensor  #: ``[P]`` losses before the last step
+    log_probs: Tensor  #: log-probs before the first step
+
+
+def descend(
+    updated: Tensor,
+    moments: Moments,
+    adam: StackedAdam,
+    losses: Callable[[Tensor], tuple[Tensor, Tensor]],
+    settings: PPOSettings,
+) -> Descent:
+    """``num_epochs`` Adam steps on P rows, in place.
+
+    Args:
+        updated: ``[P, size]`` parameters.
+        moments: Theirs.
+        adam: The optimiser.
+        losses: Parameters -> losses ``[P]``, whose sum has independent gradients, and log-probs.
+        settings: Hyper-parameters.
+    """
+    seen: list[tuple[Tensor, Tensor]] = []
+    for _ in range(settings.num_epochs):
         leaf = updated.detach().requires_grad_(True)
-        loss, log_probs = _losses(layout.views(leaf), batch, advantages, returns, settings)
-        losses.append(loss.detach())
-        if epoch == 0:
-            ratio_error = (torch.exp(log_probs.detach() - batch.log_probs) - 1.0).abs().amax(dim=-1)
+        loss, log_probs = losses(leaf)
+        seen.append((loss.detach(), log_probs.detach()))
         (gradients,) = torch.autograd.grad(loss.sum(), leaf)
         if settings.grad_clip is not None:
             gradients = _clip_per_policy(gradients, settings.grad_clip)
         adam.step(updated, gradients, moments, settings.lr)
-    flat[batch.rows] = updated
-    adam.scatter(batch.rows, moments)
-    return UpdateStatistics(losses[0], losses[-1], advantages.mean(dim=-1), ratio_error)
+    return Descent(seen[0][0], seen[-1][0], seen[0][1])
 
 
 @torch.no_grad()

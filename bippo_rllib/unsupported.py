@@ -69,7 +69,7 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "grad_clip": (0.0, math.inf, False),
     "entropy_coeff": (0.0, math.inf, True),
 }
-_COUNTS = ("policy_batch_size", "hidden_size", "num_epochs")
+_COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
 
 
 def check_ranges(config: BippoConfig) -> None:

@@ -142,8 +142,8 @@ def _data_dir(arguments: argparse.Namespace) -> str | None:
 def _methods(names: Sequence[str] | None, search: dict[str, str]) -> tuple[str, ...]:
     methods = _distinct("--methods", names or (["bippo"] if search else ["bippo", "fedavg"]))
     for name in methods:
-        learns = look_up("method", name, METHODS).learns
-        if search and not learns and not any(key.startswith(ENV_PREFIX) for key in search):
+        method = look_up("method", name, METHODS)
+        if search and not method.learns and not any(k.startswith(ENV_PREFIX) or k in method.settings for k in search):
             raise ValueError(
                 f"{name} learns nothing, so searching {', '.join(search)} changes nothing; leave it out of --methods"
             )

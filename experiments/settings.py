@@ -36,7 +36,8 @@ _FIXED_BY_STUDY = {
     "env.dataset": "--scenario",
     "env.data_dir": "--data-dir",
 }
-_FIXED_BY_STUDY |= {"seed": "--seeds", "sampler": "--methods"}
+_FIXED_BY_STUDY |= {"seed": "--seeds"}
+_FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")
 
 
 def parse_settings(items: Sequence[str]) -> dict[str, Any]:

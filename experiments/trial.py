@@ -32,9 +32,10 @@ def bippo_config(
         rounds: FL rounds.
     """
     algorithm, overrides = split_settings(settings)
-    keywords = {**federation, **overrides, "rounds": rounds, "seed": info.seed}
-    config = BippoConfig().environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
-    config = METHODS[info.method].configure(config)
+    method = METHODS[info.method]
+    keywords = {**method.needs_met({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
+    config = method.make_config()
+    config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config.callbacks(functools.partial(RowCallback, info))
     return apply_settings(config, algorithm)
 

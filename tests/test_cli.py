@@ -32,7 +32,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     ("arguments", "message"),
     [
         ("--scenario digit", "unknown scenario 'digit': did you mean digits? known are digits, fashion-mnist, cifar10"),
-        ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo? known are bippo, ippo, fedavg"),
+        ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo"),
         ("--methods bippo bippo", "--methods has bippo twice"),
         ("--seeds 7 28 7", "--seeds has 7 twice"),
         ("--seeds -1", "--seeds has -1; seeds are whole numbers from 0"),

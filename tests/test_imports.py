@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 RAY_FREE = [
     "bippo_rllib",
+    "bippo_rllib.central_update",
     "bippo_rllib.client_selector",
     "bippo_rllib.macs",
     "bippo_rllib.objectives",

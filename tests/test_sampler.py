@@ -166,3 +166,19 @@ def test_negative_scores_are_refused_by_stochastic_only():
 def test_bad_settings_are_refused(keywords, message):
     with pytest.raises(ValueError, match=message):
         BudgetSampler(**keywords)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("explore", [True, False])
+def test_minus_infinity_is_no_candidate_for_any_strategy(strategy, explore):
+    sampler = BudgetSampler(strategy, epsilon=1.0, epsilon_decay=1.0, seed=0)
+    scores = [-math.inf, 0.4, -math.inf, 0.0]
+    for _ in range(30):
+        assert sorted(sampler.select(scores, [1.0] * 4, 10.0, explore).tolist()) == [1, 3]
+    assert sampler.select([-math.inf] * 2, [0.0, 1.0], math.inf, explore).tolist() == []
+
+
+@pytest.mark.parametrize("score", [math.inf, -1.0])
+def test_stochastic_goes_on_refusing_what_it_cannot_draw_from(score):
+    with pytest.raises(ValueError, match=f"client 1 has score {score}; it must be finite and at least 0"):
+        BudgetSampler("stochastic").select([-math.inf, score], [1.0, 1.0], 2.0)

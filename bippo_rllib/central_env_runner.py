@@ -1,0 +1,57 @@
+"""Steps all agents with one pass of the central network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from ray.rllib.core.columns import Columns
+
+from bippo_rllib.agent_columns import AgentColumn
+from bippo_rllib.agent_policies import policy_of
+from bippo_rllib.central_policy import CENTRAL, CentralPolicy
+from bippo_rllib.central_update import CentralStep
+from bippo_rllib.columns import PARTICIPATED
+from bippo_rllib.env_runner import BippoEnvRunner
+from bippo_rllib.experience import entries_of
+
+
+class CentralEnvRunner(BippoEnvRunner):
+    """Steps all agents with one pass of the central network, and hands on the joint experience."""
+
+    @property
+    def _policy(self) -> CentralPolicy:
+        return self.module[CENTRAL]
+
+    @property
+    def _observation_shape(self) -> tuple[int, ...]:
+        return self._policy.observation_space.shape
+
+    def _seat(self) -> None:
+        self._policy.seat([policy_of(agent_id) for agent_id in self._episode.agent_ids])
+
+    def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
+        return self._policy.act(observations)
+
+    def _experience(
+        self,
+        observations: np.ndarray,
+        columns: Mapping[str, AgentColumn],
+        after: Mapping[str, np.ndarray],
+        rewards: Mapping[str, float],
+        gone: Collection[str],
+        over: bool,
+    ) -> CentralStep:
+        agents = self._episode.agent_ids
+        participated = columns[PARTICIPATED].array > 0.5
+        participants = [agents[i] for i in np.flatnonzero(participated)]
+        team = entries_of(rewards, participants, "reward").astype(np.float64)
+        return CentralStep(
+            generation=self._policy.generation,
+            observations=observations,
+            next_observations=entries_of(after, agents, "observation", *self._observation_shape),
+            participated=participated,
+            log_probs=columns[Columns.ACTION_LOGP].array,
+            reward=float(team.mean()) if participants else 0.0,
+            episode_over=over,
+        )
