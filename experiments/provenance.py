@@ -40,6 +40,12 @@ class RunInfo:
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
 
 
+def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:
+    """A federation as it reads back from run.json: lists for tuples, dicts for events."""
+    record = asdict(RunInfo("", 0.0, 0, dict(federation), (), ()))
+    return json.loads(json.dumps(record, default=str))["federation"]
+
+
 def command_line(module: str, argv: Sequence[str]) -> str:
     """The command as a user would type it again."""
     return shlex.join(["python", "-m", module, *argv])
@@ -125,7 +131,7 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
     """What was asked for, or None where there is no readable run.json."""
     try:
         record = json.loads((Path(results_dir) / RUN_FILE).read_text())
-        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__})
+        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__ if name in record})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
