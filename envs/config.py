@@ -19,7 +19,15 @@ EXPENSIVE_FREQ_HZ = 1500e6
 PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
 OVERRUN = ("raise", "drop")
 #: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
-_TUPLES = ("train_samples", "test_samples", "cpu_freq_hz", "churn", "churn_leave_rate", "churn_return_rate")
+_TUPLES = (
+    "train_samples",
+    "test_samples",
+    "cpu_freq_hz",
+    "late_labels",
+    "churn",
+    "churn_leave_rate",
+    "churn_return_rate",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,9 @@ class FederationConfig:
             ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
             ``dirichlet_over_labels`` (each client draws its own label mix from Dir(alpha); sizes as asked for).
         alpha: Concentration of the two Dirichlet partitions.
+        late_labels: With ``paper``: how many labels each of the last clients holds, one number for each such client.
+            They are in no quarter and get their samples after all others, whose data is the same as without them:
+            for clients that join later. ``cpu_freq_hz`` must then be given.
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
             ``dirichlet_over_clients`` one number, the mean.
         test_samples: Test samples per client, likewise.
@@ -106,6 +117,7 @@ class FederationConfig:
     num_clients: int = 20
     partition: str = "paper"
     alpha: float = 0.5
+    late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
     cpu_freq_hz: tuple[float, ...] | None = None
@@ -232,9 +244,24 @@ class FederationConfig:
                     whole(name, size, least=1)
         if self.partition == "dirichlet_over_clients" and isinstance(self.train_samples, tuple):
             raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
+        self._check_late_labels()
         if self.cpu_freq_hz is not None:
             for freq_hz in one_per_client("cpu_freq_hz", self.cpu_freq_hz, self.num_clients):
                 positive("cpu_freq_hz", freq_hz)
+
+    def _check_late_labels(self) -> None:
+        if not self.late_labels:
+            return
+        for number_of_labels in self.late_labels:
+            whole("late_labels", number_of_labels, least=1)
+        if self.partition != "paper":
+            raise ValueError(f"late_labels is given with partition={self.partition!r}; it goes with 'paper' only")
+        if len(self.late_labels) >= self.num_clients:
+            raise ValueError(
+                f"late_labels is for {len(self.late_labels)} clients of {self.num_clients}; leave at least one other"
+            )
+        if self.cpu_freq_hz is None:
+            raise ValueError("late_labels is given without cpu_freq_hz; say which devices all clients have")
 
     def _check_change(self, change: DeviceChange) -> None:
         if not isinstance(change, DeviceChange):

@@ -194,5 +194,6 @@ class Federation:
             config.train_sizes,
             config.test_sizes,
             alpha=config.alpha,
+            late_labels=config.late_labels,
             seed=seed,
         )

@@ -1,5 +1,4 @@
-"""Images as ``train/<class>/*`` and ``test/<class>/*``, in a folder or zipped; decoded once and kept in the user's cache
-folder."""
+"""Images as ``train/<class>/*`` and ``test/<class>/*``, in a folder or zipped; decoded once, then cached."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class Listing(NamedTuple):
 
 
 def image_folder(roots: list[Path], hint: str = "") -> Path | None:
-    """The first root, or folder or zip archive in a root with ``hint`` in its name, that has ``train/`` and ``test/``."""
+    """The first root, or folder or zip archive in a root named with ``hint``, that has ``train/`` and ``test/``."""
     for root in roots:
         below = sorted(path for path in root.glob("*") if hint in path.name.lower()) if root.is_dir() else []
         for folder in (root, *below):

@@ -14,7 +14,7 @@ from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, command_line
 from experiments.resume import study_to_resume
 from experiments.rows import ROWS_FILE
-from experiments.scenarios import SCENARIOS
+from experiments.scenarios import ELSEWHERE, SCENARIOS
 from experiments.settings import ENV_PREFIX, parse_search, parse_settings
 from experiments.study import Study
 
@@ -94,6 +94,8 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         return _study_to_resume(arguments)
     if arguments.force:
         raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
+    if arguments.scenario in ELSEWHERE:
+        raise ValueError(f"{arguments.scenario} is a command of its own: {ELSEWHERE[arguments.scenario][0]}")
     scenario = look_up("scenario", arguments.scenario, SCENARIOS)
     settings, search = parse_settings(arguments.set), parse_search(arguments.search)
     if arguments.num_samples is not None and not search:

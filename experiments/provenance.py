@@ -45,6 +45,12 @@ class RunInfo:
     init_from: str = ""
 
 
+def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:
+    """A federation as it reads back from run.json: lists for tuples, dicts for events."""
+    record = asdict(RunInfo("", 0.0, 0, dict(federation), (), ()))
+    return json.loads(json.dumps(record, default=str))["federation"]
+
+
 def command_line(module: str, argv: Sequence[str]) -> str:
     """The command as a user would type it again."""
     return shlex.join(["python", "-m", module, *argv])

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.checkpoints import finished, make_ready
 from experiments.naming import look_up
-from experiments.provenance import RUN_FILE, package_versions, read_packages, read_run_info
+from experiments.provenance import RUN_FILE, as_written, package_versions, read_packages, read_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study import Study, TrialStart
 
@@ -51,7 +51,7 @@ def study_to_resume(
         checkpoint_every=checkpoint_every,
         command=info.command,
     )
-    differences = changes(dict(info.federation), dict(study.federation), "scenario")
+    differences = changes(dict(info.federation), as_written(study.federation), "scenario")
     differences += changes(read_packages(results_dir), package_versions(), "package")
     if differences and not force:
         raise ValueError(

@@ -69,7 +69,7 @@ class Study:
     def federation(self) -> dict[str, Any]:
         """Keywords of `envs.parallel_env`, without what differs from trial to trial."""
         data_dir = {} if self.data_dir is None else {"data_dir": self.data_dir}
-        return {**self.scenario.federation, **data_dir, **split_settings(self.settings)[1]}
+        return {**self.scenario.federation_for(self.rounds), **data_dir, **split_settings(self.settings)[1]}
 
     @property
     def run_info(self) -> RunInfo:
@@ -102,7 +102,7 @@ def check_study(study: Study) -> None:
     settings = {**study.settings, **examples}
     for method in study.methods:
         info = TrialInfo(study.scenario.name, method, study.seeds[0])
-        bippo_config(info, study.scenario.federation, settings, study.rounds).validate()
+        bippo_config(info, study.scenario.federation_for(study.rounds), settings, study.rounds).validate()
     for seed in study.seeds:
         envs.parallel_env(**{**study.federation, **split_settings(examples)[1], "rounds": study.rounds, "seed": seed})
 

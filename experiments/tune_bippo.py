@@ -15,7 +15,7 @@ from experiments.provenance import RUN_FILE
 from experiments.report import build_report, write_report
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
-from experiments.scenarios import SCENARIOS
+from experiments.scenarios import ELSEWHERE, SCENARIOS
 from experiments.study import Study, check_study
 from experiments.study_lock import study_lock
 from experiments.tune_run import Failure, quiet, run_study
@@ -27,10 +27,11 @@ EXIT_INTERRUPTED = 130
 
 def listing() -> str:
     """Scenarios and methods, a line each."""
-    width = max(len(name) for name in (*SCENARIOS, *METHODS))
+    width = max(len(name) for name in (*SCENARIOS, *METHODS, *ELSEWHERE))
     scenarios = [f"  {s.name:<{width}}  {s.description}; {s.rounds} rounds" for s in SCENARIOS.values()]
     methods = [f"  {method.name:<{width}}  {method.description}" for method in METHODS.values()]
-    return "\n".join(["scenarios", *scenarios, "", "methods", *methods])
+    commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in ELSEWHERE.items()]
+    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, "", "commands of their own", *commands])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,7 +112,18 @@ def _announcement(study: Study) -> str:
     return (
         f"{study.scenario.name}: {study.scenario.description}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"
+        f"{_scenario_notes(study)}"
     )
+
+
+def _scenario_notes(study: Study) -> str:
+    """What is not in the scenario's one line, a line each."""
+    scenario = study.scenario
+    notes = []
+    if scenario.churn:
+        scaled = f"; scaled from {scenario.rounds} rounds" if study.rounds != scenario.rounds else ""
+        notes.append(f"churn: {scenario.churn_words(study.rounds)}{scaled}")
+    return "".join(f"{note}\n" for note in notes)
 
 
 def _count(number: int, noun: str) -> str:
