@@ -39,7 +39,7 @@ DATASET_DEFAULTS = {
     "cifar10": DatasetDefaults("resnet18", 1000, 200),
     "image_folder": DatasetDefaults("cnn", 100, 20),
 }
-MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
+MODELS = ("digits_cnn", "cnn", "resnet18")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class FederationConfig:
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
         data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
-        model: ``digits_cnn``, ``cnn``, ``cnn_small_color`` or ``resnet18``; None for the data set's own.
+        model: ``digits_cnn``, ``cnn`` or ``resnet18``; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
         partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
             ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
