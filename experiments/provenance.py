@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.federation_record import FederationRecord
+
 RUN_FILE = "run.json"
 _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scikit-learn", "gymnasium", "pettingzoo")
 
@@ -24,7 +26,8 @@ class RunInfo:
     """What a results folder was made from.
 
     `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts.
+    per trial, which no row counts. `resolved` is the federation with its clients, None in a run.json without them.
+    `init_from` is the checkpoint that policies started from, empty where they started from scratch.
     """
 
     scenario: str
@@ -38,6 +41,8 @@ class RunInfo:
     num_samples: int = 1
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
+    resolved: FederationRecord | None = None
+    init_from: str = ""
 
 
 def command_line(module: str, argv: Sequence[str]) -> str:
@@ -121,11 +126,19 @@ def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -
     _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(known.items()))})
 
 
+def set_resolved(results_dir: Path, resolved: FederationRecord) -> None:
+    """Add what the federation turned out to be to run.json."""
+    record = json.loads((Path(results_dir) / RUN_FILE).read_text())
+    _write(Path(results_dir), {**record, "resolved": asdict(resolved)})
+
+
 def read_run_info(results_dir: Path) -> RunInfo | None:
     """What was asked for, or None where there is no readable run.json."""
     try:
         record = json.loads((Path(results_dir) / RUN_FILE).read_text())
-        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__})
+        known = {name: record[name] for name in RunInfo.__dataclass_fields__ if name in record}
+        resolved = record.get("resolved")
+        return RunInfo(**{**known, "resolved": FederationRecord.from_dict(resolved) if resolved else None})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -6,8 +6,28 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.metrics import MethodSummary
+from experiments.metrics import MethodSummary, summarize
 from experiments.provenance import RunInfo
+from experiments.results import Results
+
+
+def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:
+    """Those of each results folder, and in a merged report the methods that were asked for fewer seeds than others."""
+    if len(results.sources) == 1:
+        return shortfalls(summaries, results.sources[0].info, results.rows)
+    lines = [
+        line
+        for source in results.sources
+        for line in shortfalls(summarize(source.rows, results.target), source.info, source.rows)
+    ]
+    every = sorted({seed for info in results.infos for seed in info.seeds})
+    return lines + [line for method in results.methods if (line := _fewer_seeds(method, results.infos, every))]
+
+
+def _fewer_seeds(method: str, infos: Sequence[RunInfo], every: Sequence[int]) -> str:
+    asked = sorted({seed for info in infos if method in info.methods for seed in info.seeds})
+    others = [str(seed) for seed in every if seed not in asked]
+    return f"{method} was not asked for seed {', '.join(others)}, which other methods ran" if others else ""
 
 
 def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: pd.DataFrame) -> list[str]:

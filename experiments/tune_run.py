@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import sys
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from experiments.federation_record import resolve
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.study import Study, TrialStart, param_space
 
@@ -45,7 +47,8 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
     study.results_dir.mkdir(parents=True, exist_ok=True)
     if study.starts is None:
-        write_run_info(study.results_dir, study.run_info)
+        resolved = resolve({**study.federation, "rounds": study.rounds})
+        write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)
     started_ray = start_ray(study.parallel_trials)

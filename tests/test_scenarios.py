@@ -27,6 +27,14 @@ def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:
     assert sorted(env.costs_j.round(9).tolist()) == [env.costs_j.min().round(9)] * 8 + [env.costs_j.max().round(9)] * 12
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_data_sets_defaults_are_its_scenarios_settings(scenario: Scenario) -> None:
+    given = envs.FederationConfig(**scenario.federation)
+    default = envs.FederationConfig(dataset=given.dataset)
+    for name in ("model_name", "local_batch_size", "learning_rate", "local_epochs", "train_sizes", "test_sizes"):
+        assert getattr(default, name) == getattr(given, name), name
+
+
 @pytest.mark.parametrize(("name", "model", "share"), [("fashion-mnist", "cnn", 0.107), ("cifar10", "resnet18", 0.10)])
 def test_paper_scenarios_are_the_papers(name: str, model: str, share: float) -> None:
     config = envs.FederationConfig(**SCENARIOS[name].federation)
