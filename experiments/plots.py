@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from experiments.metrics import one_trial_per_seed
 
 GREY = "#555555"
 GRID = "#dddddd"
+_CHARACTERS_PER_INCH = 12
 
 
 class Style(NamedTuple):
@@ -121,10 +123,15 @@ def accuracy_axis(axes: Axes, label: str) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
 
 
-def mark_churn(axes: Axes, rows: pd.DataFrame) -> None:
+def fitted(title: str, width_in: float) -> str:
+    """A title in as many lines as a figure of that width needs."""
+    return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
+
+
+def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
     """A vertical line after each round in which clients joined or left, where that is the same in all trials.
 
-    It says how many: +2 joined, −2 left.
+    It says how many, inside or above the axes: +2 joined, −2 left.
     """
     churn = find_churn(rows)
     if churn is None or not churn.drawable:
@@ -135,10 +142,10 @@ def mark_churn(axes: Axes, rows: pd.DataFrame) -> None:
             moment.signs,
             (moment.round + 0.5, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
+            xytext=(0, 1) if above else (2, -2),
             textcoords="offset points",
-            ha="left",
-            va="top",
+            ha="center" if above else "left",
+            va="bottom" if above else "top",
             fontsize=8,
             color=GREY,
         )
