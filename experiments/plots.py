@@ -114,6 +114,9 @@ def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
 def round_axis(axes: Axes, label: str = "FL round") -> None:
     """Whole rounds only, also where there are three."""
     axes.set_xlabel(label)
+    low, high = axes.get_xlim()
+    if high - low < 1:  # a single round: no tick but a fraction would fit
+        axes.set_xlim(low - 1, high + 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
 
@@ -156,5 +159,6 @@ def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tu
     png, svg = results_dir / f"{name}.png", results_dir / f"{name}.svg"
     with matplotlib.rc_context({"svg.hashsalt": "bippo", "svg.fonttype": "none"}):
         figure.savefig(png)
+        figure.set_layout_engine("none")  # it was laid out for the PNG; doing so again takes as long as drawing
         figure.savefig(svg, metadata={"Date": None})
     return png, svg

@@ -63,10 +63,10 @@ def accuracy_figure(
 ) -> Figure:
     """Rolling mean accuracy per method with a band of one standard deviation over seeds.
 
-    The window is 10 rounds, shorter only where no trial has as many; the axis says which. Joins and leaves are marked
+    The window is 10 rounds; a study in which no trial has as many is drawn round by round. Joins and leaves are marked
     as in `churn_rows`, by default those of `rows`.
     """
-    window = max(1, min(WINDOW, int(rows.groupby("trial").size().max())))
+    window = WINDOW if rows.groupby("trial").size().max() >= WINDOW else 1
     figure = Figure(figsize=(_WIDTH_IN, 4.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     for curve in curves(rows, window):

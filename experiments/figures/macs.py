@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from bippo_rllib.macs import central_policy_macs, policy_macs
 from experiments.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
@@ -49,9 +49,9 @@ def _draw_forward(axes: Axes, clients: Sequence[int]) -> None:
         axes.annotate(
             f"{int(central_ratio(n))}×",
             (n, central_policy_macs(n)),
-            xytext=(2, 8),
+            xytext=(-3, 7),
             textcoords="offset points",
-            ha="center" if n > min(clients) else "left",
+            ha="center",
             fontsize=9,
         )
     _decorate(axes, clients, "one pass of actor and critic", "MACs")
@@ -114,7 +114,8 @@ def _decorate(axes: Axes, clients: Sequence[int], title: str, label: str) -> Non
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([f"{n:,}" for n in clients])
     axes.yaxis.set_major_locator(LogLocator(numticks=10))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.1)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * 12)  # room for the legend
     axes.legend(frameon=False, loc="upper left", fontsize=8.5, handlelength=4, labelcolor=GREY)
