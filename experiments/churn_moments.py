@@ -26,8 +26,8 @@ class Moment:
 
     @property
     def words(self) -> str:
-        """`2 join after round 100`."""
-        parts = [f"{len(ids)} {verb}" for ids, verb in ((self.joined, "join"), (self.left, "leave")) if ids]
+        """`2 clients join after round 100`."""
+        parts = [_count(ids, verb) for ids, verb in ((self.joined, "join"), (self.left, "leave")) if ids]
         return f"{' and '.join(parts)} after round {self.round}"
 
 
@@ -57,7 +57,7 @@ class Churn:
     def words(self) -> str:
         """For a heading."""
         if self.drawable:
-            return f"clients {', '.join(moment.words for moment in self.moments)}"
+            return ", ".join(moment.words for moment in self.moments)
         return (
             f"clients come and go from round {self.first_round} on, "
             f"{self.joins_per_trial:.1f} joins and {self.leaves_per_trial:.1f} leaves per trial"
@@ -90,6 +90,10 @@ def find_churn(rows: pd.DataFrame) -> Churn | None:
         joins_per_trial=_mean_count([moments for _, moments in found], "joined"),
         leaves_per_trial=_mean_count([moments for _, moments in found], "left"),
     )
+
+
+def _count(clients: Sequence[int], verb: str) -> str:
+    return f"{len(clients)} clients {verb}" if len(clients) > 1 else f"1 client {verb}s"
 
 
 def _only_in(these: np.ndarray, not_those: np.ndarray) -> tuple[int, ...]:

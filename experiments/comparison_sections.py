@@ -71,7 +71,7 @@ def _folders(study: Results) -> str:
 
 def _churn_section(results: Results, against: Results, output: Path) -> str:
     churn = find_churn(results.rows)
-    before, after = churn_comparison(results.rows, against.rows)
+    before, after = (_ordered(part, results) for part in churn_comparison(results.rows, against.rows))
     assert churn is not None
     return "\n\n".join(
         [
@@ -87,7 +87,7 @@ def _churn_section(results: Results, against: Results, output: Path) -> str:
 
 
 def _transfer_section(results: Results, against: Results, output: Path) -> str:
-    early, whole = jump_start(results.rows, against.rows)
+    early, whole = (_ordered(part, results) for part in jump_start(results.rows, against.rows))
     sources = ", ".join(dict.fromkeys(f"`{info.init_from}`" for info in results.infos if info.init_from))
     return "\n\n".join(
         [
@@ -101,6 +101,11 @@ def _transfer_section(results: Results, against: Results, output: Path) -> str:
             _figure(results, against, "transfer", output),
         ]
     )
+
+
+def _ordered(comparisons: Sequence[Comparison], results: Results) -> list[Comparison]:
+    """As the methods were asked for."""
+    return sorted(comparisons, key=lambda comparison: results.methods.index(comparison.method))
 
 
 def _names(study: Results) -> str:

@@ -56,16 +56,14 @@ def jump_start(pretrained: pd.DataFrame, scratch: pd.DataFrame) -> tuple[list[Co
     return _compare(pretrained, scratch, 1, JUMP_START_ROUNDS), _compare(pretrained, scratch, 1, None)
 
 
-def _compare(ours: pd.DataFrame, others: pd.DataFrame, first: int, last: int | None) -> list[Comparison]:
-    """One entry per method that both have with a common seed and rounds in the range."""
-    found = [_compare_method(str(name), rows, others, first, last) for name, rows in ours.groupby("method", sort=False)]
-    return [comparison for comparison in found if comparison is not None]
-
-
-def _compare_method(
-    method: str, ours: pd.DataFrame, others: pd.DataFrame, first: int, last: int | None
+def compare_rows(
+    method: str, ours: pd.DataFrame, others: pd.DataFrame, first: int = 1, last: int | None = None
 ) -> Comparison | None:
-    ours, others = one_trial_per_seed(ours), one_trial_per_seed(others[others["method"] == method])
+    """Mean accuracy over rounds `first` to `last` of the rows of one method (or setting) and those of another.
+
+    Over the seeds that both have and no further than all of those trials go; None if nothing is left.
+    """
+    ours, others = one_trial_per_seed(ours), one_trial_per_seed(others)
     seeds = sorted(set(ours["seed"]) & set(others["seed"]))
     ours, others = ours[ours["seed"].isin(seeds)], others[others["seed"].isin(seeds)]
     if not seeds:
@@ -79,6 +77,15 @@ def _compare_method(
     difference = paired_difference(mine, theirs)
     assert own is not None and other is not None and difference is not None
     return Comparison(method, first, last, own, other, difference)
+
+
+def _compare(ours: pd.DataFrame, others: pd.DataFrame, first: int, last: int | None) -> list[Comparison]:
+    """One entry per method that both have with a common seed and rounds in the range."""
+    found = [
+        compare_rows(str(name), rows, others[others["method"] == name], first, last)
+        for name, rows in ours.groupby("method", sort=False)
+    ]
+    return [comparison for comparison in found if comparison is not None]
 
 
 def _seed_means(rows: pd.DataFrame, first: int, last: int) -> Mapping[int, float]:

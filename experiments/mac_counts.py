@@ -62,6 +62,12 @@ def central_ratio(num_clients: int) -> float:
     return central_policy_macs(num_clients) / policy_macs()
 
 
+def power_of_ten(value: float) -> str:
+    """4.0·10⁴"""
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa}·10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
 def round_macs(rows: pd.DataFrame, record: FederationRecord | None, settings: Mapping[str, Any]) -> list[RoundMacs]:
     """One entry per method, from who was selected in its rows.
 

@@ -17,7 +17,14 @@ from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
 from envs.models import build_model, num_parameters
 from experiments.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
-from experiments.mac_counts import HIDDEN_SIZE, RL_EPOCHS, TRAINING_FACTOR, central_ratio, training_macs
+from experiments.mac_counts import (
+    HIDDEN_SIZE,
+    RL_EPOCHS,
+    TRAINING_FACTOR,
+    central_ratio,
+    power_of_ten,
+    training_macs,
+)
 from experiments.plots import save_figure
 from experiments.scenarios import SCENARIOS
 from experiments.tables import Record, markdown_table
@@ -98,7 +105,7 @@ def fl_table() -> list[Record]:
             "model": model,
             "parameters": f"{parameters:,}",
             "MACs per sample": f"{macs:,}",
-            "FL training, one client and round": f"{a_round:.3g}",
+            "FL training, one client and round": power_of_ten(a_round),
             "of that, RL training: BIPPO": f"1 / {a_round / own:,.0f}",
             "central, 20 clients": f"1 / {a_round / central:,.0f}",
         }
@@ -131,6 +138,6 @@ CONVENTIONS = f"""How it is counted:
   clients, 10 % of the MACs.
 - Valuing a step for GAE (critic only, once) and the optimiser's elementwise work are not counted."""
 
-_PAPER = """The paper compares one pass of the networks with one image: 556,037,632 MACs for ResNet-18, which also counts
-batch normalisation (614,400) and pooling (512), and 2,751,000 for its Fashion-MNIST CNN, which is not published; ours
-needs 2,293,000."""
+_PAPER = """The paper compares one pass of the networks with one image: 556,037,632 MACs for ResNet-18, which also
+counts batch normalisation (614,400) and pooling (512), and 2,751,000 for its Fashion-MNIST CNN, which is not published;
+ours needs 2,293,000."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.figures.macs import macs_figure
-from experiments.mac_counts import RL_EPOCHS, TRAINING_FACTOR, RoundMacs, central_ratio, round_macs, training_macs
+from experiments.mac_counts import (
+    RL_EPOCHS,
+    TRAINING_FACTOR,
+    RoundMacs,
+    central_ratio,
+    power_of_ten,
+    round_macs,
+    training_macs,
+)
 from experiments.plots import method_name, save_figure
 from experiments.results import Results
 from experiments.tables import Record, markdown_table
@@ -37,7 +45,7 @@ def _record(macs: RoundMacs) -> Record:
         "clients trained per round": f"{macs.participants:.2f}",
         "MACs, one pass": _count(macs.network),
         "RL training per round": _count(macs.rl_training),
-        "FL training per round": "–" if macs.fl_training is None else f"{macs.fl_training:.3g}",
+        "FL training per round": "–" if macs.fl_training is None else power_of_ten(macs.fl_training),
         "RL : FL": "–" if ratio is None else f"1 : {ratio:,.0f}",
     }
 
@@ -47,7 +55,7 @@ def _count(macs: float | None) -> str:
 
 
 _WORDS = f"""MACs of actor and critic, counted as in `python -m experiments.report --macs DIR`. Training is
-samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs unless
-set otherwise: it scales with the participants, so 10 % participation saves 90 %. A pass of the central networks costs
-{central_ratio(20):.1f} times one of BIPPO's at 20 clients, {central_ratio(48):.1f} times at 48 and
+samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs
+unless set otherwise: it scales with the participants, so 10 % participation saves 90 %. A pass of the central networks
+costs {central_ratio(20):.1f} times one of BIPPO's at 20 clients, {central_ratio(48):.1f} times at 48 and
 {central_ratio(1000):.1f} times at 1,000."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from experiments.metrics import one_trial_per_seed
 
 GREY = "#555555"
 GRID = "#dddddd"
+_CHARACTERS_PER_INCH = 12
 
 
 class Style(NamedTuple):
@@ -112,6 +114,9 @@ def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
 def round_axis(axes: Axes, label: str = "FL round") -> None:
     """Whole rounds only, also where there are three."""
     axes.set_xlabel(label)
+    low, high = axes.get_xlim()
+    if high - low < 1:  # a single round: no tick but a fraction would fit
+        axes.set_xlim(low - 1, high + 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
 
@@ -121,10 +126,15 @@ def accuracy_axis(axes: Axes, label: str) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
 
 
-def mark_churn(axes: Axes, rows: pd.DataFrame) -> None:
+def fitted(title: str, width_in: float) -> str:
+    """A title in as many lines as a figure of that width needs."""
+    return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
+
+
+def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
     """A vertical line after each round in which clients joined or left, where that is the same in all trials.
 
-    It says how many: +2 joined, −2 left.
+    It says how many, inside or above the axes: +2 joined, −2 left.
     """
     churn = find_churn(rows)
     if churn is None or not churn.drawable:
@@ -135,10 +145,10 @@ def mark_churn(axes: Axes, rows: pd.DataFrame) -> None:
             moment.signs,
             (moment.round + 0.5, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
+            xytext=(0, 1) if above else (2, -2),
             textcoords="offset points",
-            ha="left",
-            va="top",
+            ha="center" if above else "left",
+            va="bottom" if above else "top",
             fontsize=8,
             color=GREY,
         )
@@ -149,5 +159,6 @@ def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tu
     png, svg = results_dir / f"{name}.png", results_dir / f"{name}.svg"
     with matplotlib.rc_context({"svg.hashsalt": "bippo", "svg.fonttype": "none"}):
         figure.savefig(png)
+        figure.set_layout_engine("none")  # it was laid out for the PNG; doing so again takes as long as drawing
         figure.savefig(svg, metadata={"Date": None})
     return png, svg

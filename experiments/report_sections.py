@@ -106,7 +106,7 @@ def _statistics(report: Report) -> list[str]:
         "Mean ± population standard deviation (ddof 0) and 95 % bootstrap interval of the mean (percentile, 9,999 "
         "resamples of the seeds). An interval cannot leave the range of the seeds, so with few it is too narrow.",
     ]
-    paired = paired_records(report.summaries, report.target)
+    paired = paired_records(report.rows, report.summaries, report.target)
     if paired:
         parts += ["### BIPPO minus other methods, on the same seeds", markdown_table(paired)]
         parts.append("Accuracy: positive is better for BIPPO. Rounds to target: negative is.")

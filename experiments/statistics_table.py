@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from experiments.metrics import MethodSummary, TrialSummary
+import pandas as pd
+
+from experiments.comparisons import Comparison, compare_rows
+from experiments.metrics import MethodSummary
 from experiments.statistics import Difference, Estimate, paired_difference
 from experiments.tables import Record
 
@@ -17,7 +20,7 @@ def interval_records(summaries: Sequence[MethodSummary], target: float) -> list[
 
 
 def _interval_record(summary: MethodSummary, target: float) -> Record:
-    accuracy = estimate_text(Estimate.of(list(accuracies(summary).values())), 3)
+    accuracy = estimate_text(Estimate.of([trial.mean_accuracy for trial in summary.trials]), 3)
     reached = estimate_text(Estimate.of(list(rounds_reached(summary).values())), 1)
     missed = summary.num_seeds - len(rounds_reached(summary))
     return {
@@ -28,24 +31,22 @@ def _interval_record(summary: MethodSummary, target: float) -> Record:
     }
 
 
-def paired_records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:
-    """BIPPO minus every other method that shares a seed with it; empty without BIPPO or outside of methods' studies."""
+def paired_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:
+    """BIPPO minus every other method, on the seeds and rounds that both have; empty without BIPPO or in a search."""
     found = {summary.method: summary for summary in summaries}
     if BASELINE not in found or len(found) != len(summaries):
         return []
-    own = found[BASELINE]
-    return [
-        _paired_record(own, other, accuracy, target)
-        for method, other in found.items()
-        if method != BASELINE and (accuracy := paired_difference(accuracies(own), accuracies(other))) is not None
-    ]
+    own = rows[rows["method"] == BASELINE]
+    compared = [compare_rows(method, own, rows[rows["method"] == method]) for method in found if method != BASELINE]
+    return [_paired_record(found[BASELINE], found[c.method], c, target) for c in compared if c is not None]
 
 
-def _paired_record(own: MethodSummary, other: MethodSummary, accuracy: Difference, target: float) -> Record:
-    reached = paired_difference(rounds_reached(own), rounds_reached(other))
+def _paired_record(own: MethodSummary, other: MethodSummary, compared: Comparison, target: float) -> Record:
+    accuracy, reached = compared.difference, paired_difference(rounds_reached(own), rounds_reached(other))
     return {
         "BIPPO −": other.method,
         "seeds": ", ".join(map(str, accuracy.seeds)),
+        "rounds": f"{compared.first}–{compared.last}",
         "mean accuracy": difference_text(accuracy, 3),
         "BIPPO higher in": f"{accuracy.positive} of {len(accuracy.seeds)}",
         f"rounds to {100 * target:.0f} %": difference_text(reached, 1) if reached else "–",
@@ -53,15 +54,9 @@ def _paired_record(own: MethodSummary, other: MethodSummary, accuracy: Differenc
     }
 
 
-def accuracies(summary: MethodSummary) -> dict[int, float]:
-    """Seed -> mean accuracy over all rounds."""
-    return {trial.seed: trial.mean_accuracy for trial in summary.trials}
-
-
 def rounds_reached(summary: MethodSummary) -> dict[int, float]:
     """Seed -> rounds to target, of the seeds that reached it."""
-    found: Mapping[int, TrialSummary] = {trial.seed: trial for trial in summary.trials}
-    return {seed: float(t.rounds_to_target) for seed, t in found.items() if t.rounds_to_target is not None}
+    return {t.seed: float(t.rounds_to_target) for t in summary.trials if t.rounds_to_target is not None}
 
 
 def estimate_text(estimate: Estimate | None, decimals: int, signed: bool = False) -> str:

@@ -11,7 +11,20 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from experiments.metrics import WINDOW, rolling_mean
-from experiments.plots import GREY, Group, Style, accuracy_axis, groups, mark_churn, plain_axes, round_axis, trials
+from experiments.plots import (
+    GREY,
+    Group,
+    Style,
+    accuracy_axis,
+    fitted,
+    groups,
+    mark_churn,
+    plain_axes,
+    round_axis,
+    trials,
+)
+
+_WIDTH_IN = 7.2
 
 
 class Curve(NamedTuple):
@@ -34,8 +47,9 @@ def _curve(group: Group, window: int) -> Curve:
     smoothed = [rolling_mean(trial["mean_accuracy"], window) for trial in trials(group.rows)]
     common = min(len(series) for series in smoothed)
     stacked = np.stack([series[:common] for series in smoothed])[:, window - 1 :]
+    short = f", fewer than {window} rounds" if common < window else ""
     return Curve(
-        label=f"{group.name} ({group.seeds})",
+        label=f"{group.name} ({group.seeds}{short})",
         num_seeds=group.num_seeds,
         style=group.style,
         rounds=np.arange(window, common + 1),
@@ -49,11 +63,11 @@ def accuracy_figure(
 ) -> Figure:
     """Rolling mean accuracy per method with a band of one standard deviation over seeds.
 
-    The window is 10 rounds, shorter only where a trial has fewer; the axis says which. Joins and leaves are marked as
-    in `churn_rows`, by default those of `rows`.
+    The window is 10 rounds; a study in which no trial has as many is drawn round by round. Joins and leaves are marked
+    as in `churn_rows`, by default those of `rows`.
     """
-    window = max(1, min(WINDOW, int(rows.groupby("trial").size().min())))
-    figure = Figure(figsize=(7.2, 4.6), dpi=150, layout="constrained")
+    window = WINDOW if rows.groupby("trial").size().max() >= WINDOW else 1
+    figure = Figure(figsize=(_WIDTH_IN, 4.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     for curve in curves(rows, window):
         _draw(axes, curve)
@@ -88,7 +102,7 @@ def _decorate(axes: Axes, target: float | None, title: str, window: int) -> None
         axes.axhline(
             target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"target {100 * target:.0f} %", zorder=1
         )
-    axes.set_title(title, loc="left", fontsize=10, wrap=True)
+    axes.set_title(fitted(title, _WIDTH_IN - 0.7), loc="left", fontsize=10)
     smoothing = f"\nmean of the last {window} rounds" if window > 1 else ""
     accuracy_axis(axes, f"accuracy, mean over clients (%){smoothing}")
     round_axis(axes)
@@ -98,7 +112,8 @@ def _decorate(axes: Axes, target: float | None, title: str, window: int) -> None
 def _legend(figure: Figure, axes: Axes) -> None:
     """Below the axes: seven curves leave no free corner."""
     handles, labels = axes.get_legend_handles_labels()
-    columns = 3 if len(labels) > 4 else max(1, len(labels))
+    width_in = 0.75 + 0.062 * max(map(len, labels), default=0)
+    columns = max(1, min(len(labels), int(_WIDTH_IN / width_in)))
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5, handlelength=4
     )

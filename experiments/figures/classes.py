@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -29,12 +31,13 @@ def classes_figure(record: FederationRecord, title: str) -> Figure:
     width = float(np.clip(1.8 + 0.42 * num_clients, 6.0, 13.0))
     figure = Figure(figsize=(width, 1.9 + 0.27 * num_classes), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    shown = np.ma.masked_equal(counts, 0)
-    image = axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.25 * max(1, counts.max()), aspect="auto")
-    figure.colorbar(image, ax=axes, pad=0.01, label="training samples", boundaries=None).ax.set_ylim(0, counts.max())
-    axes.set_yticks(range(num_classes), record.classes, fontsize=8)
+    shown, top = np.ma.masked_equal(counts, 0), max(1, int(counts.max()))
+    lines: dict[str, Any] = {"edgecolors": "#cccccc", "linewidth": 0.5} if num_clients <= _MOST_NAMED else {}
+    image = axes.pcolormesh(shown, cmap="Blues", vmin=-0.2 * top, vmax=1.2 * top, **lines)
+    axes.invert_yaxis()
+    figure.colorbar(image, ax=axes, pad=0.01, label="training samples").ax.set_ylim(0, top)
+    axes.set_yticks(np.arange(num_classes) + 0.5, record.classes, fontsize=8)
     _client_axis(axes, record)
-    _grid(axes, num_classes, num_clients)
     if num_clients <= _MOST_NUMBERED:
         _write_numbers(axes, counts)
     axes.set_title(title, loc="left", fontsize=10, pad=10)
@@ -48,19 +51,11 @@ def _client_axis(axes: Axes, record: FederationRecord) -> None:
         axes.set_xlabel("client")
         return
     names = [f"{client.client} · {client.cpu_freq_hz / 1e6:,.0f}" for client in record.clients]
-    axes.set_xticks(range(num_clients), names, fontsize=7.5, rotation=90)
+    axes.set_xticks(np.arange(num_clients) + 0.5, names, fontsize=7.5, rotation=90)
     axes.set_xlabel("client · CPU frequency (MHz) at the start")
     above = axes.secondary_xaxis("top")
-    above.set_xticks(range(num_clients), [f"{client.num_samples:,}" for client in record.clients], fontsize=7)
+    above.set_xticks(np.arange(num_clients) + 0.5, [f"{client.num_samples:,}" for client in record.clients], fontsize=7)
     above.tick_params(length=0, rotation=90 if num_clients > _MOST_NUMBERED else 0)
-
-
-def _grid(axes: Axes, num_classes: int, num_clients: int) -> None:
-    axes.set_xticks(np.arange(num_clients + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(num_classes + 1) - 0.5, minor=True)
-    if num_clients <= _MOST_NAMED:
-        axes.grid(which="minor", color="#cccccc", linewidth=0.6)
-    axes.tick_params(which="minor", length=0)
 
 
 def _write_numbers(axes: Axes, counts: np.ndarray) -> None:
@@ -68,4 +63,4 @@ def _write_numbers(axes: Axes, counts: np.ndarray) -> None:
     for (label, client), samples in np.ndenumerate(counts):
         if samples:
             color = "white" if samples > 0.62 * counts.max() else "black"
-            axes.text(client, label, str(samples), ha="center", va="center", fontsize=6.5, color=color)
+            axes.text(client + 0.5, label + 0.5, str(samples), ha="center", va="center", fontsize=6.5, color=color)

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from experiments.plots import GREY, Group, Style, accuracy_axis, groups, plain_axes
+from experiments.plots import GREY, Group, Style, accuracy_axis, fitted, groups, plain_axes
 
 _BLOCK_SIZES = (10, 20, 25, 50, 100, 200, 500, 1000)
 _MOST_BLOCKS = 6
@@ -25,10 +25,11 @@ def distribution_figure(rows: pd.DataFrame, target: float | None, title: str) ->
     """
     drawn, blocks = groups(rows), block_edges(int(rows["round"].max()))
     panels = 2 if len(blocks) > 1 else 1
-    figure = Figure(figsize=(max(7.2, 1.15 * len(drawn)), 0.6 + 3.4 * panels), dpi=150, layout="constrained")
+    width = max(7.2, 1.15 * len(drawn))
+    figure = Figure(figsize=(width, 0.6 + 3.4 * panels), dpi=150, layout="constrained")
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
     _draw_all(axes[0], drawn, int(rows["round"].max()))
-    axes[0].set_title(title, loc="left", fontsize=10, wrap=True)
+    axes[0].set_title(fitted(title, width - 0.7), loc="left", fontsize=10)
     if panels > 1:
         _draw_blocks(axes[1], drawn, blocks)
     for panel in axes:

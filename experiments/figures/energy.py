@@ -12,29 +12,31 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.plots import GREY, Group, groups, mark_churn, plain_axes, round_axis
+from experiments.plots import GREY, Group, fitted, groups, mark_churn, plain_axes, round_axis
+
+_ONE_COLUMN = 3
 
 
 def energy_figure(rows: pd.DataFrame, title: str) -> Figure:
     """Joules of each round: mean over seeds as a line, lowest to highest seed as a band, and the budget."""
     drawn = groups(rows)
-    columns = min(2, len(drawn))
-    lines = -(-len(drawn) // columns)
-    figure = Figure(figsize=(5.0 * columns + 0.6, 0.8 + 1.75 * lines), dpi=150, layout="constrained")
+    columns = 1 if len(drawn) <= _ONE_COLUMN else 2
+    lines, width = -(-len(drawn) // columns), 7.2 if columns == 1 else 10.6
+    figure = Figure(figsize=(width, 0.8 + 1.75 * lines), dpi=150, layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for place, (axes, group) in enumerate(itertools.zip_longest(panels, drawn)):
         if group is None:
             axes.remove()
             continue
         _draw(axes, group)
-        mark_churn(axes, group.rows)
+        mark_churn(axes, group.rows, above=True)
         axes.set(xlim=(0.5, int(rows["round"].max()) + 0.5), ylim=(0, 1.15 * _top(rows)))
         is_last = place >= len(drawn) - columns
         round_axis(axes, "FL round" if is_last else "")
         axes.tick_params(labelbottom=is_last)
         if place % columns == 0:
             axes.set_ylabel("energy (J)")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    figure.suptitle(fitted(title, width), x=0.01, ha="left", fontsize=10)
     _legend(figure, drawn)
     return figure
 

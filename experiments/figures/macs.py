@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from bippo_rllib.macs import central_policy_macs, policy_macs
-from experiments.mac_counts import RL_EPOCHS, central_ratio, training_macs
+from experiments.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
 from experiments.plots import GREY, STYLES, Style, plain_axes
 
 CLIENTS = (20, 48, 100, 300, 1000)
@@ -49,9 +49,9 @@ def _draw_forward(axes: Axes, clients: Sequence[int]) -> None:
         axes.annotate(
             f"{int(central_ratio(n))}×",
             (n, central_policy_macs(n)),
-            xytext=(2, 8),
+            xytext=(-3, 7),
             textcoords="offset points",
-            ha="center" if n > min(clients) else "left",
+            ha="center",
             fontsize=9,
         )
     _decorate(axes, clients, "one pass of actor and critic", "MACs")
@@ -82,7 +82,7 @@ def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
     ]
     for place, (_, macs, style) in enumerate(bars):
         axes.barh(place, macs, color=style.color, alpha=0.75, hatch=style.hatch, edgecolor="white", height=0.62)
-        axes.text(macs * 1.5, place, _power_of_ten(macs), va="center", fontsize=8.5)
+        axes.text(macs * 1.5, place, power_of_ten(macs), va="center", fontsize=8.5)
     axes.set(xscale="log", xlabel="MACs", xlim=(1e3, 60 * max(macs for _, macs, _ in bars)))
     axes.set_yticks(range(len(bars)), [label for label, _, _ in bars], fontsize=9)
     axes.invert_yaxis()
@@ -90,12 +90,6 @@ def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_title("training of one participating client, one round", loc="left", fontsize=10)
     plain_axes(axes, grid="x")
-
-
-def _power_of_ten(value: float) -> str:
-    """4.0·10⁴"""
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def _line(axes: Axes, clients: Sequence[int], values: Sequence[float], style: Style, label: str) -> None:
@@ -120,7 +114,8 @@ def _decorate(axes: Axes, clients: Sequence[int], title: str, label: str) -> Non
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([f"{n:,}" for n in clients])
     axes.yaxis.set_major_locator(LogLocator(numticks=10))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.1)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * 12)  # room for the legend
     axes.legend(frameon=False, loc="upper left", fontsize=8.5, handlelength=4, labelcolor=GREY)

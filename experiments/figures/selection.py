@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from experiments.federation_record import ClientRecord, FederationRecord
-from experiments.plots import GREY, Group, groups, mark_churn, round_axis
+from experiments.plots import GREY, Group, fitted, groups, mark_churn, round_axis
 
 _ONE_COLUMN = 3
 
@@ -39,20 +39,20 @@ def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title:
     columns = 1 if len(drawn) <= _ONE_COLUMN else 2
     lines = -(-len(drawn) // columns)
     height = float(np.clip(0.075 * num_clients, 1.3, 4.0))
-    figure = Figure(figsize=(7.4 * (1 if columns == 1 else 1.45), 1.3 + lines * (height + 0.45)), dpi=150)
-    figure.set_layout_engine("constrained")
+    width = 7.4 if columns == 1 else 10.7
+    figure = Figure(figsize=(width, 1.3 + lines * (height + 0.45)), dpi=150, layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for place, (axes, group) in enumerate(itertools.zip_longest(panels, drawn)):
         if group is None:
             axes.remove()
             continue
         image = _draw(axes, group, num_clients, last_round)
-        mark_churn(axes, group.rows)
+        mark_churn(axes, group.rows, above=True)
         _decorate(axes, record, place >= len(drawn) - columns, place % columns == 0)
     bar = figure.colorbar(image, ax=list(panels[: len(drawn)]), pad=0.015, fraction=0.03, aspect=40)
     bar.set_label("share of the seeds that selected the client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
-    figure.suptitle(f"{title}\n{_legend(record)}", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"{fitted(title, width)}\n{_legend(record)}", x=0.01, ha="left", fontsize=10)
     return figure
 
 
