@@ -23,8 +23,8 @@ _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "sciki
 class RunInfo:
     """What a results folder was made from.
 
-    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts.
+    `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
+    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts.
     """
 
     scenario: str
@@ -36,6 +36,7 @@ class RunInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
+    draws: Sequence[Mapping[str, str]] = ()
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
 
@@ -125,7 +126,7 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
     """What was asked for, or None where there is no readable run.json."""
     try:
         record = json.loads((Path(results_dir) / RUN_FILE).read_text())
-        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__})
+        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__ if name in record})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
