@@ -25,9 +25,10 @@ _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "sciki
 class RunInfo:
     """What a results folder was made from.
 
-    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts. `resolved` is the federation with its clients, None in a run.json without them.
-    `init_from` is the checkpoint that policies started from, empty where they started from scratch.
+    `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
+    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the federation
+    with its clients, None in a run.json without them. `init_from` is the checkpoint that policies started from, empty
+    where they started from scratch.
     """
 
     scenario: str
@@ -39,6 +40,7 @@ class RunInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
+    draws: Sequence[Mapping[str, str]] = ()
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
     resolved: FederationRecord | None = None

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.asha_journal import stopped_trials
 from experiments.checkpoints import finished, make_ready
+from experiments.draws import from_text
 from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, as_written, package_versions, read_packages, read_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study import Study, TrialStart
+from experiments.study import Study
 
 
 def study_to_resume(
@@ -32,13 +34,11 @@ def study_to_resume(
         force: Go on although the scenario or a package has changed.
 
     Raises:
-        ValueError: If it is no study, was a search, or something it depends on has changed.
+        ValueError: If it is no study, or something it depends on has changed.
     """
     info = read_run_info(results_dir)
     if info is None:
         raise ValueError(f"nothing to resume: {results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
-    if info.search:
-        raise ValueError("a search cannot be resumed: what ASHA stopped depends on what ran beside it; run it again")
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.methods),
@@ -47,6 +47,9 @@ def study_to_resume(
         results_dir=results_dir,
         data_dir=data_dir or info.federation.get("data_dir"),
         settings=info.settings,
+        search=info.search,
+        num_samples=info.num_samples,
+        recorded_draws=from_text(info.draws) if info.draws else None,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
         command=info.command,
@@ -58,11 +61,11 @@ def study_to_resume(
             f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and after would not "
             "belong together; go on all the same with --force"
         )
+    stopped = stopped_trials(results_dir)
     left = [
-        TrialStart(method, seed)
-        for method in study.methods
-        for seed in study.seeds
-        if not finished(results_dir / TrialStart(method, seed).name, study.rounds)
+        start
+        for start in study.all_starts
+        if not finished(results_dir / start.name, stopped.get(start.name, study.rounds))
     ]
     return replace(study, starts=tuple(left))
 

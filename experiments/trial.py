@@ -42,7 +42,8 @@ def bippo_config(
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
     """The configuration of one point of a study's search space, see `study.param_space`."""
-    searched, trial = dict(space["search"]), space["trial"]
+    trial = space["trial"]
+    searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
     return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
 
