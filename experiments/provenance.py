@@ -26,9 +26,9 @@ class RunInfo:
     """What a results folder was made from.
 
     `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
-    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the federation
-    with its clients, None in a run.json without them. `init_from` is the checkpoint that policies started from, empty
-    where they started from scratch.
+    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the
+    federation with its clients, None in a run.json without them. `init_from` is the checkpoint that policies started
+    from, empty where they started from scratch.
     """
 
     scenario: str
