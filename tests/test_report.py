@@ -7,12 +7,14 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
 from experiments import report
 from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.metrics import summarize
 from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
 from experiments.report import build_report, write_report
 from experiments.tables import markdown_table, text_table
@@ -161,6 +163,17 @@ def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path:
     assert again.read_bytes() == path.read_bytes()
 
 
+def test_energy_of_probing_is_named_where_it_was_charged(tmp_path: Path, blank_figures: None) -> None:
+    # 0.5 J of 2 J in every round; bippo was not charged.
+    rows = pd.DataFrame(make_rows(HIGH, probing_j=0.0) + make_rows(HIGH, "poc", probing_j=0.5))
+    write_trial(tmp_path, make_rows(HIGH))
+    plain = build_report(tmp_path)
+    path, _ = write_report(dataclasses.replace(plain, rows=rows, summaries=summarize(rows, 0.8)), tmp_path)
+    assert "Part of the energy that told losses or accuracies to the selection: poc 25.0 %." in path.read_text()
+    path, _ = write_report(plain, tmp_path)
+    assert "Part of the energy" not in path.read_text()
+
+
 def test_churn_is_in_the_heading(tmp_path: Path) -> None:
     trial = make_rows(HIGH)
     for row in trial[6:]:
@@ -183,7 +196,7 @@ def test_several_folders_make_one_report(
     text = (output / "report.md").read_text()
     assert "| bippo | 2 | 0.900" in text and "| poc | 1 | 0.900 |" in text
     assert "- poc was not asked for seed 28, which other methods ran" in text
-    assert text.count("## How it was run") == 2
+    assert "## How `first` was run" in text and "## How `second` was run" in text
 
 
 def test_folders_that_do_not_belong_together_are_refused_in_one_line(
