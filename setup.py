@@ -15,7 +15,7 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
-    packages=["bippo_rllib", "envs", "experiments"],
+    packages=["bippo_rllib", "envs", "experiments", "experiments.figures"],
     package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
     install_requires=[
         "ray[rllib,tune]==2.60.*",
@@ -24,6 +24,7 @@ setup(
         "gymnasium>=1.2",
         "pettingzoo>=1.25",
         "numpy>=2.0",
+        "scipy>=1.15",
         "scikit-learn>=1.5",
         "matplotlib>=3.9",
         "pandas>=2.2",

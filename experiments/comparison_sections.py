@@ -19,11 +19,7 @@ _WHAT_DIFFERS = {"churn": ("with churn", "without"), "transfer": ("pretrained", 
 
 
 def comparison_sections(results: Results, against: Results | None, output: Path) -> list[str]:
-    """Markdown of the sections that apply, and their figures in `output`; hints where `against` is missing.
-
-    Raises:
-        ValueError: If the two studies are of different data or targets, or `against` serves no comparison.
-    """
+    """Markdown of the sections that apply, and their figures in `output`; hints where `against` is missing."""
     churn = find_churn(results.rows)
     if against is None:
         return [
@@ -31,12 +27,6 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
             for what, applies in (("churn", churn), ("pretraining", results.is_pretrained))
             if applies
         ]
-    if churn is None and not results.is_pretrained:
-        raise ValueError(
-            f"nothing to compare with {_folders(against)}: in {_folders(results)} nobody joins or leaves, and no "
-            "policy started from a checkpoint; leave out --against"
-        )
-    _check_comparable(results, against)
     sections = []
     if churn is not None:
         sections.append(_churn_section(results, against, output))
@@ -48,7 +38,14 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
 _HINT = "`--against DIR` adds a comparison with a run without {}."
 
 
-def _check_comparable(results: Results, against: Results) -> None:
+def check_against(results: Results, against: Results) -> None:
+    """Raises ValueError if two studies are of different data or targets, or `against` serves no comparison."""
+    churn = find_churn(results.rows)
+    if churn is None and not results.is_pretrained:
+        raise ValueError(
+            f"nothing to compare with {_folders(against)}: in {_folders(results)} nobody joins or leaves, and no "
+            "policy started from a checkpoint; leave out --against"
+        )
     ours, theirs = (_facts(study) for study in (results, against))
     for name, value in ours.items():
         if theirs[name] != value:
@@ -58,6 +55,8 @@ def _check_comparable(results: Results, against: Results) -> None:
             )
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{_folders(against)} is pretrained too; name a run from scratch with --against")
+    if churn is not None and find_churn(against.rows) is not None:
+        raise ValueError(f"{_folders(against)} has churn too; name a run without with --against")
 
 
 def _facts(study: Results) -> dict[str, object]:

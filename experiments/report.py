@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.churn_moments import find_churn
+from experiments.comparison_sections import check_against
 from experiments.metrics import MethodSummary, summarize
 from experiments.report_sections import sections
 from experiments.results import Results, read_results
@@ -52,10 +53,13 @@ def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = 
     """Read one or more results folders of the same scenario, and those of a study to compare with.
 
     Raises:
-        ValueError: If a folder holds no rows, or the folders may not be merged.
+        ValueError: If a folder holds no rows, the folders may not be merged, or `against` does not compare.
     """
     folders = [results_dirs] if isinstance(results_dirs, Path) else list(results_dirs)
     results = read_results(folders)
+    other = read_results(against) if against else None
+    if other is not None:
+        check_against(results, other)
     rows = results.rows
     summaries = summarize(rows, results.target)
     if results.is_search:
@@ -70,7 +74,7 @@ def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = 
         shortfalls=merged_shortfalls(results, summaries),
         rows=rows,
         results=results,
-        against=read_results(against) if against else None,
+        against=other,
     )
 
 
@@ -88,11 +92,7 @@ def _heading(rows: pd.DataFrame, scenario: str) -> str:
 
 
 def write_report(report: Report, output: Path) -> tuple[Path, Path]:
-    """Write report.md and the figures (PNG and SVG); returns the paths of the report and of the accuracy PNG.
-
-    Raises:
-        ValueError: If the study to compare with is of another kind.
-    """
+    """Write report.md and the figures (PNG and SVG); returns the paths of the report and of the accuracy PNG."""
     output.mkdir(parents=True, exist_ok=True)
     parts = sections(report, output)
     path = output / REPORT_FILE

@@ -18,6 +18,7 @@ from experiments.metrics import Spread
 from experiments.paper_table import paper_table
 from experiments.plots import save_figure
 from experiments.provenance import RunInfo
+from experiments.results import Results
 from experiments.scenarios import SCENARIOS
 from experiments.selection_table import selection_records
 from experiments.statistics_table import interval_records, paired_records
@@ -53,7 +54,7 @@ def sections(report: Report, output: Path) -> list[str]:
         *_overhead(report, output),
         _DEFINITIONS,
     ]
-    return [*parts, *(_run(info) for info in report.results.infos)]
+    return [*parts, *_runs(report.results)]
 
 
 def drawn_rows(report: Report) -> pd.DataFrame:
@@ -117,7 +118,20 @@ def _energy(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
     return [
         "## Energy per round",
         _image(energy_figure(rows, report.heading), output, "energy", "Energy per round and budget"),
+        *_probing(rows),
     ]
+
+
+def _probing(rows: pd.DataFrame) -> list[str]:
+    """Energy that went into asking clients, of methods that were charged for it."""
+    if "probing_j" not in rows or not rows["probing_j"].sum() > 0:
+        return []
+    spent = rows.groupby(["method", "setting"], sort=False)[["probing_j", "energy_j"]].sum()
+    asked = spent[spent["probing_j"] > 0]
+    shares = [
+        f"{' '.join(filter(None, key))} {100 * row.probing_j / row.energy_j:.1f} %" for key, row in asked.iterrows()
+    ]
+    return [f"Part of the energy that told losses or accuracies to the selection: {', '.join(shares)}."]
 
 
 def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
@@ -135,7 +149,7 @@ def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
 def _clients(report: Report, output: Path) -> list[str]:
     resolved = report.results.resolved
     if resolved is None:
-        add = f"python -m experiments.federation_record {report.results.sources[0].folder.name}"
+        add = "python -m experiments.federation_record RESULTS_DIR"
         return ["## Clients", f"run.json does not hold the clients; `{add}` adds them (it needs the data)."]
     title = f"{report.results.scenario}: training samples per class and client"
     return [
@@ -158,10 +172,20 @@ _DEFINITIONS = """## What the columns mean
 - J/round, of budget, J in all: energy of the clients that trained, in rounds 1 and later; round 0 is not in it."""
 
 
-def _run(info: RunInfo) -> str:
+def _runs(results: Results) -> list[str]:
+    """One section per folder, with its name where there are several."""
+    several = len(results.sources) > 1
+    return [
+        _run(source.info, f"How `{source.folder.name}` was run" if several else "How it was run")
+        for source in results.sources
+        if source.info is not None
+    ]
+
+
+def _run(info: RunInfo, title: str) -> str:
     lines = [f"- command: `{info.command}`"] if info.command else []
     lines += [f"- {name} = {value}" for name, value in {**info.settings, **info.search}.items()]
     warmup = Spread.of(list(info.warmup_energy_j.values()))
     if warmup is not None:
         lines.append(f"- round 0 (all clients, one epoch; in none of the figures above): {warmup.mean:.4g} J per trial")
-    return "## How it was run\n\n" + "\n".join([*lines, "- commit, versions and machine: `run.json`"])
+    return f"## {title}\n\n" + "\n".join([*lines, "- commit, versions and machine: `run.json`"])

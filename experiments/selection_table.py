@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.federation_record import ClientRecord, FederationRecord
-from experiments.plots import groups, method_name, trials
+from experiments.plots import groups, trials
 from experiments.tables import Record
 
 
@@ -20,7 +20,7 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
     """
     return [
         {
-            "method": f"{method_name(group.method)} {group.setting}".strip(),
+            "method": group.name,
             "clients per round": f"{group.rows['num_selected'].mean():.2f}",
             "different clients": f"{np.mean([_ever_selected(trial) for trial in trials(group.rows)]):.1f}",
             **(_shares(group.rows, record.clients) if record else {}),

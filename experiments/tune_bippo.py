@@ -150,7 +150,7 @@ def _print_report(study: Study) -> None:
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
     print(f"TensorBoard    tensorboard --logdir {quoted}")
-    print(f"figure         {_short(figure)} (and .svg)")
+    print(f"figures        {_short(figure.parent)}/*.png (and .svg)")
     print(f"report         {_short(path)}")
 
 

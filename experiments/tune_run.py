@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from experiments.asha_journal import JOURNAL_FILE
 from experiments.federation_record import resolve
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
+from experiments.settings import split_settings
 from experiments.study import Study, TrialStart, param_space
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
     study.results_dir.mkdir(parents=True, exist_ok=True)
     if study.starts is None:
-        resolved = resolve({**study.federation, "rounds": study.rounds})
+        searches_federation = bool(split_settings(study.search)[1])
+        resolved = None if searches_federation else resolve({**study.federation, "rounds": study.rounds})
         write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)

@@ -1,4 +1,4 @@
-"""The figure: what is drawn, that it is complete, and that the same rows give the same file."""
+"""Accuracy curves and what all figures share: what is drawn, that it is complete, same rows, same file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from row_factory import make_rows
 
-from experiments.plots import _STYLES, accuracy_figure, curves, save_figure
+from experiments.figures.accuracy import accuracy_figure, curves
+from experiments.plots import STYLES, fitted, groups, save_figure
 
 
 def _rows(*trials: list[dict]) -> pd.DataFrame:
@@ -26,7 +27,7 @@ def rows() -> pd.DataFrame:
 
 
 def _texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_curve_is_mean_and_population_std_of_the_rolling_means() -> None:
@@ -52,15 +53,56 @@ def test_axes_name_quantity_unit_and_smoothing(rows: pd.DataFrame) -> None:
     assert axes.get_ylabel() == "accuracy, mean over clients (%)\nmean of the last 10 rounds"
 
 
-def test_a_study_shorter_than_the_window_is_still_drawn() -> None:
+def test_a_study_shorter_than_the_window_is_drawn_round_by_round() -> None:
     axes = accuracy_figure(_rows(make_rows([0.2, 0.4, 0.6])), 0.8, "title").axes[0]
-    assert axes.get_ylabel().endswith("mean of the last 3 rounds")
-    assert axes.lines[0].get_ydata().tolist() == [pytest.approx(0.4)]
+    assert axes.get_ylabel() == "accuracy, mean over clients (%)"
+    assert axes.lines[0].get_xydata().tolist() == [[1, 0.2], [2, 0.4], [3, 0.6]]
 
 
-def test_styles_differ_in_colour_dashes_and_marker() -> None:
-    for part in ("color", "dashes", "marker"):
-        assert len({getattr(style, part) for style in _STYLES}) == len(_STYLES)
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_ticks_are_whole_rounds_also_in_a_short_study(rounds: int) -> None:
+    figure = accuracy_figure(_rows(make_rows([0.2] * rounds)), 0.8, "title")
+    figure.draw_without_rendering()
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert "1" in labels and all("." not in label for label in labels)
+
+
+def test_a_trial_that_has_just_begun_changes_nobodys_smoothing(rows: pd.DataFrame) -> None:
+    young = _rows(make_rows([0.3] * 4, "ippo"))
+    figure = accuracy_figure(pd.concat([rows, young]), 0.8, "title")
+    assert "IPPO (n = 1 seed, fewer than 10 rounds)" in _texts(figure)
+    assert figure.axes[0].get_ylabel().endswith("mean of the last 10 rounds")
+
+
+def test_styles_differ_in_colour_dashes_marker_and_hatch() -> None:
+    assert list(STYLES)[:7] == ["bippo", "ippo", "ppo", "fppo", "fedavg", "poc", "poca"]
+    for part in ("color", "dashes", "marker", "hatch"):
+        assert len({getattr(style, part) for style in STYLES.values()}) == len(STYLES)
+
+
+def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
+    found = groups(_rows(*(make_rows([0.5], setting=f"lr={lr}") for lr in range(11))))
+    assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
+
+
+def test_two_studies_side_by_side_share_colours_and_differ_in_dashes() -> None:
+    trials = [make_rows([0.5], method, setting=setting) for method in ("bippo", "ippo") for setting in ("a", "b")]
+    styles = [group.style for group in groups(_rows(*trials))]
+    assert [style.color for style in styles] == [STYLES["bippo"].color] * 2 + [STYLES["ippo"].color] * 2
+    assert styles[0].dashes != styles[1].dashes and styles[2].dashes != styles[3].dashes
+
+
+def test_joins_and_leaves_are_lines_after_their_round() -> None:
+    trial = make_rows([0.5] * 20)
+    for row in trial:
+        row["clients"] = [0, 1, 2, 3] if 5 < row["round"] <= 12 else [0, 1] if row["round"] <= 5 else [0, 1, 2]
+    axes = accuracy_figure(_rows(trial), None, "title").axes[0]
+    assert [line.get_xdata()[0] for line in axes.lines[1:]] == [5.5, 12.5]
+    assert [text.get_text() for text in axes.texts] == ["+2", "−1"]
+
+
+def test_long_titles_break() -> None:
+    assert all(len(line) <= 60 for line in fitted("word " * 40, 5.0).splitlines())
 
 
 def test_a_method_keeps_its_style_in_every_figure(rows: pd.DataFrame) -> None:
@@ -74,7 +116,7 @@ def test_files_are_complete_and_reproducible(rows: pd.DataFrame, tmp_path: Path)
     image = imread(png)[:, :, :3]
     # Nothing touches the border, and both curves' colours are there.
     assert (image[[0, -1]] == 1).all() and (image[:, [0, -1]] == 1).all()
-    for style in _STYLES[:2]:
+    for style in (STYLES["bippo"], STYLES["fedavg"]):
         assert (np.abs(image - to_rgb(style.color)).max(axis=2) < 0.02).sum() > 100
     first = svg.read_bytes()
     save_figure(accuracy_figure(rows, 0.8, "title"), tmp_path)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
 from experiments import report
+from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.metrics import summarize
 from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
-from experiments.report import build_report, paper_records, write_report
+from experiments.report import build_report, write_report
 from experiments.tables import markdown_table, text_table
 
 INFO = RunInfo(
@@ -22,7 +28,19 @@ INFO = RunInfo(
     seeds=[7, 28],
     command="python -m experiments.tune_bippo",
 )
+RESOLVED = FederationRecord(
+    classes=["zero", "one"],
+    local_epochs=5,
+    model=ModelRecord("cnn", 10, 100),
+    clients=[ClientRecord(0, {"0": 30, "1": 20}, 7e8, 1.0), ClientRecord(1, {"1": 40}, 1.5e9, 2.0)],
+)
 HIGH, LOW = [0.9] * 12, [0.5] * 12
+
+
+@pytest.fixture
+def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of figures without drawing them."""
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).touch())
 
 
 def test_table_golden(tmp_path: Path) -> None:
@@ -63,7 +81,7 @@ def test_late_accuracy_is_a_column_only_of_long_studies(tmp_path: Path) -> None:
     assert (bippo["rounds"], fedavg["rounds"]) == ("101", "100")
 
 
-def test_every_method_that_ran_less_than_asked_is_named(tmp_path: Path) -> None:
+def test_every_method_that_ran_less_than_asked_is_named(tmp_path: Path, blank_figures: None) -> None:
     write_trial(tmp_path, make_rows(HIGH, "bippo", 7))
     write_trial(tmp_path, make_rows(HIGH[:5], "bippo", 28))
     write_trial(tmp_path, make_rows(HIGH, "fedavg", 28))
@@ -100,7 +118,7 @@ def test_a_search_lists_settings_by_length_then_accuracy(tmp_path: Path) -> None
     ]
 
 
-def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Path) -> None:
+def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Path, blank_figures: None) -> None:
     write_trial(tmp_path, make_rows(HIGH))
     write_run_info(tmp_path, INFO)
     add_warmup_energy(tmp_path, {"bippo-seed7": 1.5, "bippo-seed28": 2.5})
@@ -116,27 +134,107 @@ def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Pat
     assert "Beside the paper" not in text
 
 
-def test_paper_figures_stand_beside_ours(tmp_path: Path) -> None:
+def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) -> None:
     write_trial(tmp_path, make_rows(HIGH, scenario="fashion-mnist"))
     write_trial(tmp_path, make_rows(HIGH, "unheard-of", scenario="fashion-mnist"))
-    found = build_report(tmp_path)
-    (record,) = paper_records(found.summaries, "fashion-mnist")
-    assert record["paper: rounds to target"] == "43.0 ± 10.4"
-    assert record["paper: mean accuracy (std)"] == "0.779 (0.140)"
-    assert record["mean accuracy (std over rounds and seeds)"] == "0.900 (0.000)"
-    path, _ = write_report(found, tmp_path)
-    assert "The paper's figures are over 200 rounds; here 12 were run." in path.read_text()
+    path, _ = write_report(build_report(tmp_path), tmp_path)
+    text = path.read_text()
+    assert "## Beside the paper (section 5.2)" in text
+    assert "| rounds to target, mean: paper | <u>43.0</u> | **41.75** | 66.75 |" in text
+    assert "The paper's figures are over 200 rounds and 3 to 4 seeds; here 12 rounds were run." in text
 
 
-def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path) -> None:
+def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path: Path, blank_figures: None) -> None:
+    for method, seed in (("bippo", 7), ("bippo", 28), ("fedavg", 7), ("fedavg", 28)):
+        write_trial(tmp_path, make_rows(HIGH, method, seed))
+    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=RESOLVED))
+    path, _ = write_report(build_report(tmp_path), tmp_path)
+    text = path.read_text()
+    figures = re.findall(r"!\[[^]]+\]\((\w+)\.png\)", text)
+    assert figures == ["accuracy", "distribution", "energy", "selection", "classes", "macs"]
+    assert all((tmp_path / f"{name}.{kind}").exists() for name in figures for kind in ("png", "svg"))
+    assert "| ippo |" not in text and "| fedavg | 7, 28 | 1–12 | 0.000 ± 0.000 [0.000, 0.000] | 0 of 2 |" in text
+    # Client 1, with one label, trains alone in every round.
+    assert "| BIPPO | 1.00 | 1.0 | 0 % | 100 % | 0 % |" in text
+    # RL: 1 sample x 8 epochs x 3 x 1,664; FL: 40 samples x 5 epochs x 3 x 100 = 60,000.
+    assert "| BIPPO | 1.00 | 1,664 | 39,936 | 6.0·10⁴ | 1 : 2 |" in text
+    assert "| FedAvg | 1.00 | – | – | 6.0·10⁴ | – |" in text
+    again, _ = write_report(build_report(tmp_path), tmp_path / "again")
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_energy_of_probing_is_named_where_it_was_charged(tmp_path: Path, blank_figures: None) -> None:
+    # 0.5 J of 2 J in every round; bippo was not charged.
+    rows = pd.DataFrame(make_rows(HIGH, probing_j=0.0) + make_rows(HIGH, "poc", probing_j=0.5))
+    write_trial(tmp_path, make_rows(HIGH))
+    plain = build_report(tmp_path)
+    path, _ = write_report(dataclasses.replace(plain, rows=rows, summaries=summarize(rows, 0.8)), tmp_path)
+    assert "Part of the energy that told losses or accuracies to the selection: poc 25.0 %." in path.read_text()
+    path, _ = write_report(plain, tmp_path)
+    assert "Part of the energy" not in path.read_text()
+
+
+def test_churn_is_in_the_heading(tmp_path: Path) -> None:
+    trial = make_rows(HIGH)
+    for row in trial[6:]:
+        row["clients"] = [1]
+    write_trial(tmp_path, trial)
+    assert build_report(tmp_path).heading == "digits: 2 clients, 12 rounds, seed 7; 1 client leaves after round 6"
+
+
+def test_several_folders_make_one_report(
+    tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, output = tmp_path / "first", tmp_path / "second", tmp_path / "both"
+    for folder, method, seeds in ((first, "bippo", [7, 28]), (second, "poc", [7])):
+        for seed in seeds:
+            write_trial(folder, make_rows(HIGH, method, seed))
+        write_run_info(folder, dataclasses.replace(INFO, methods=[method], seeds=seeds))
+    assert report.main([str(first), str(second)]) == 2
+    assert "2 results folders need --output DIR" in capsys.readouterr().err
+    assert report.main([str(first), str(second), "--output", str(output)]) == 0
+    text = (output / "report.md").read_text()
+    assert "| bippo | 2 | 0.900" in text and "| poc | 1 | 0.900 |" in text
+    assert "- poc was not asked for seed 28, which other methods ran" in text
+    assert "## How `first` was run" in text and "## How `second` was run" in text
+
+
+def test_folders_that_do_not_belong_together_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first", "second"):
+        write_trial(tmp_path / name, make_rows(HIGH))
+        write_run_info(tmp_path / name, INFO)
+    assert report.main([str(tmp_path / "first"), str(tmp_path / "second"), "--output", str(tmp_path / "o")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: bippo with seed 7 is in ") and not (tmp_path / "o").exists()
+
+
+def test_against_needs_churn_or_pretraining(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trial(tmp_path, make_rows(HIGH))
+    assert report.main([str(tmp_path), "--against", str(tmp_path)]) == 2
+    assert "nobody joins or leaves" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("resolved", [None, RESOLVED])
+def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: FederationRecord | None) -> None:
+    info = dataclasses.replace(INFO, resolved=resolved, init_from="checkpoint")
     assert read_run_info(tmp_path) is None
-    write_run_info(tmp_path, INFO)
-    assert read_run_info(tmp_path) == INFO
+    write_run_info(tmp_path, info)
+    assert read_run_info(tmp_path) == info
     (tmp_path / "run.json").write_text("{")
     assert read_run_info(tmp_path) is None
 
 
-def test_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_json_of_an_older_version_is_read(tmp_path: Path) -> None:
+    path = write_run_info(tmp_path, INFO)
+    record = json.loads(path.read_text())
+    del record["resolved"], record["init_from"]
+    path.write_text(json.dumps(record))
+    assert read_run_info(tmp_path) == INFO
+
+
+def test_command_prints_the_table(tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]) -> None:
     write_trial(tmp_path, make_rows(HIGH))
     assert report.main([str(tmp_path)]) == 0
     assert "bippo        1           0.900             10.0" in capsys.readouterr().out

@@ -1,0 +1,61 @@
+"""What run.json says about clients and model: against the environment, and added to an older run.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import envs
+from experiments import federation_record
+from experiments.federation_record import FederationRecord, resolve
+from experiments.provenance import RunInfo, read_run_info, write_run_info
+
+FEDERATION = {
+    "dataset": "digits",
+    "num_clients": 8,
+    "train_samples": 40,
+    "test_samples": 10,
+    "local_epochs": 3,
+    "budget_share": 0.2,
+}
+
+
+def test_record_agrees_with_the_environment() -> None:
+    record = resolve(FEDERATION)
+    env = envs.parallel_env(**FEDERATION)
+    assert [client.client for client in record.clients] == list(range(8))
+    assert [client.num_samples for client in record.clients] == [40] * 8
+    # A quarter of the clients each with all, three, two labels, one label.
+    assert [len(client.labels) for client in record.clients] == [10, 10, 3, 3, 2, 2, 1, 1]
+    np.testing.assert_array_equal([client.cost_j for client in record.clients], env.costs_j)
+    # In quarters of two, both are among the first two of every five.
+    assert {client.cpu_freq_hz for client in record.clients} == {700e6}
+    # digits_cnn: 1*8*9 weights on 64 pixels, 128 inputs to 10 outputs: 4,608 + 1,280 MACs; 80 + 1,290 parameters.
+    assert (record.model.macs_per_sample, record.model.parameters) == (4608 + 1280, 1370)
+    assert (record.local_epochs, len(record.classes)) == (3, 10)
+
+
+def test_the_seed_changes_nothing() -> None:
+    assert resolve({**FEDERATION, "seed": 7}) == resolve({**FEDERATION, "seed": 28})
+
+
+def test_record_survives_json() -> None:
+    record = resolve(FEDERATION)
+    assert FederationRecord.from_dict(json.loads(json.dumps(dataclasses.asdict(record)))) == record
+
+
+def test_it_is_added_to_a_run_json_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    churn = {"churn": [{"round": 1, "client": 0, "kind": "leave"}]}
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 3, {**FEDERATION, **churn}, ["bippo"], [7]))
+    assert federation_record.main([str(tmp_path)]) == 0
+    assert read_run_info(tmp_path).resolved == resolve(FEDERATION)
+
+
+def test_it_refuses_in_one_line_what_is_no_results_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert federation_record.main([str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no readable run.json in ")

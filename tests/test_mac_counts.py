@@ -1,0 +1,67 @@
+"""MACs of selection and training: on the real modules, and in golden values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from row_factory import make_rows
+
+from bippo_rllib import BippoConfig, central_policy_macs, policy_macs
+from experiments import mac_counts, report
+from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.macs_page import counted_central_macs, counted_client_macs, fl_models
+
+RECORD = FederationRecord(
+    ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]
+)
+
+
+def test_real_modules_cost_what_the_closed_forms_say() -> None:
+    assert counted_client_macs() == policy_macs() == 1664
+    for num_clients, macs in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
+        assert counted_central_macs(num_clients) == central_policy_macs(num_clients) == macs
+
+
+def test_ratios_to_the_central_networks() -> None:
+    assert [int(mac_counts.central_ratio(n)) for n in (20, 48, 1000)] == [14, 33, 692]
+
+
+def test_federated_models() -> None:
+    models = fl_models()
+    # 1,200 samples, 5 epochs, forward and twice that backward.
+    assert models["fashion-mnist"] == ("cnn", 431_080, 2_293_000, 3 * 2_293_000 * 1200 * 5)
+    assert models["cifar10"][1:3] == (11_173_962, 555_422_720)
+
+
+def test_defaults_are_the_algorithms() -> None:
+    config = BippoConfig()
+    assert (config.num_epochs, config.hidden_size) == (mac_counts.RL_EPOCHS, mac_counts.HIDDEN_SIZE)
+
+
+def test_a_round_of_each_kind_of_method() -> None:
+    # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
+    trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
+    bippo, fppo, poc = mac_counts.round_macs(pd.DataFrame([r for t in trials for r in t]), RECORD, {})
+    assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
+    assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
+    assert (poc.network, poc.rl_training, poc.fl_per_rl) == (None, None, None)
+    assert bippo.fl_per_rl == pytest.approx(165_000 / 39_936)
+
+
+def test_training_scales_with_participants_and_settings() -> None:
+    all_train = pd.DataFrame(make_rows([0.5], num_selected=2, selected=[0, 1]))
+    one_trains = pd.DataFrame(make_rows([0.5]))
+    settings = {"num_epochs": 2, "hidden_size": 64}
+    (both,), (one,) = (mac_counts.round_macs(rows, None, settings) for rows in (all_train, one_trains))
+    assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)
+    assert one.fl_training is None
+
+
+def test_figures_of_the_page_and_powers_of_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["--macs", str(tmp_path / "page")]) == 0
+    text = (tmp_path / "page" / "macs.md").read_text()
+    assert "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |" in text
+    assert (tmp_path / "page" / "macs.svg").exists()
+    assert mac_counts.power_of_ten(8.33e12) == "8.3·10¹²"

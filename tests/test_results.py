@@ -1,0 +1,65 @@
+"""Merging results folders: what is refused, and how."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from row_factory import make_rows, write_trial
+
+from experiments.provenance import RunInfo, write_run_info
+from experiments.results import read_results
+
+INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
+
+
+def _folder(path: Path, method: str = "bippo", seed: int = 7, **changes: object) -> Path:
+    scenario = str(changes.get("scenario", "digits"))
+    write_trial(path, make_rows([0.5] * 3, method, seed, scenario=scenario))
+    write_run_info(path, dataclasses.replace(INFO, **{"methods": [method], "seeds": [seed], **changes}))  # type: ignore[arg-type]
+    return path
+
+
+def test_methods_and_seeds_add_up(tmp_path: Path) -> None:
+    folders = [_folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo"), _folder(tmp_path / "c", seed=28)]
+    results = read_results(folders)
+    assert results.methods == ["bippo", "ippo"] and len(results.rows) == 9
+    assert (results.scenario, results.target, results.rounds) == ("digits", 0.8, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scenario": "cifar10"}, "scenario is digits in the first and cifar10 in the second"),
+        ({"target_accuracy": 0.4}, "target is 0.8 in the first and 0.4 in the second"),
+        ({"rounds": 4}, "rounds is 3 in the first and 4 in the second"),
+        ({"federation": {"dataset": "digits", "budget_share": 0.2}}, "env.budget_share is 0.1 in the first and 0.2"),
+        ({"federation": {"dataset": "digits"}}, "env.budget_share is 0.1 in the first and None in the second"),
+        ({"federation": {**INFO.federation, "lr": 1.0}}, "env.lr is None in the first and 1.0 in the second"),
+        ({"init_from": "checkpoint"}, "pretrained is False in the first and True in the second"),
+        ({"search": {"lr": "uniform(0,1)"}}, "is a search; searches are not merged"),
+    ],
+)
+def test_studies_of_another_kind_are_refused(tmp_path: Path, changes: dict, message: str) -> None:
+    folders = [_folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo", **changes)]
+    with pytest.raises(ValueError, match=message):
+        read_results(folders)
+
+
+def test_where_it_ran_does_not_matter(tmp_path: Path) -> None:
+    elsewhere = {**INFO.federation, "data_dir": "elsewhere", "device": "cuda:0", "with_loss": True}
+    read_results([_folder(tmp_path / "a"), _folder(tmp_path / "b", "poc", federation=elsewhere)])
+
+
+def test_a_trial_counts_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"bippo with seed 7 is in .*a and in .*c; a trial counts once"):
+        read_results([_folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo"), _folder(tmp_path / "c")])
+
+
+def test_without_run_json_a_folder_stands_alone(tmp_path: Path) -> None:
+    alone = _folder(tmp_path / "a")
+    (alone / "run.json").unlink()
+    assert read_results([alone]).target == 0.8
+    with pytest.raises(ValueError, match=r"has no readable run\.json"):
+        read_results([alone, _folder(tmp_path / "b", "ippo")])

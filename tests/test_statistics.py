@@ -1,0 +1,87 @@
+"""Statistics over seeds: golden values, and properties of the bootstrap."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from row_factory import make_rows
+
+from experiments.metrics import summarize
+from experiments.statistics import Estimate, bootstrap_interval, paired_difference
+from experiments.statistics_table import estimate_text, interval_records, paired_records
+
+
+def _rows(*trials: list[dict]) -> pd.DataFrame:
+    return pd.DataFrame([row for trial in trials for row in trial])
+
+
+def test_one_value_has_no_interval_and_none_no_estimate() -> None:
+    assert Estimate.of([0.5]) == Estimate(0.5, 0.0, 1, None)
+    assert Estimate.of([]) is None
+    assert estimate_text(Estimate.of([0.5]), 3) == "0.500 (n = 1, no interval)"
+    assert estimate_text(None, 3) == "–"
+
+
+def test_two_seeds_give_their_range() -> None:
+    # The mean of two draws from {1, 3} is 1 with probability 1/4, 2 with 1/2, 3 with 1/4: both 2.5 % tails are ends.
+    assert Estimate.of([1.0, 3.0]) == Estimate(2.0, 1.0, 2, (1.0, 3.0))
+    assert bootstrap_interval([0.4, 0.4]) == (0.4, 0.4)
+
+
+def test_interval_agrees_with_all_resamples() -> None:
+    # 4 values: all 4^4 = 256 resamples are equally likely, so the percentiles can be had without drawing.
+    values = [0.70, 0.74, 0.79, 0.90]
+    means = [np.mean(resample) for resample in itertools.product(values, repeat=4)]
+    np.testing.assert_allclose(bootstrap_interval(values), np.percentile(means, [2.5, 97.5]), atol=0.006)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6), st.randoms())
+def test_interval_lies_in_the_range_and_ignores_the_order(values: list[float], random) -> None:
+    low, high = bootstrap_interval(values)
+    shuffled = random.sample(values, len(values))
+    assert bootstrap_interval(shuffled) == (low, high)
+    assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
+
+
+def test_differences_are_paired_by_seed() -> None:
+    # Seeds 7 and 28 are in both: 0.8 - 0.7 = 0.1 and 0.6 - 0.9 = -0.3. Mean -0.1, std 0.2; one of two positive.
+    difference = paired_difference({7: 0.8, 28: 0.6, 42: 0.1}, {28: 0.9, 7: 0.7, 231: 0.2})
+    assert difference.seeds == (7, 28) and difference.positive == 1
+    assert (difference.estimate.mean, difference.estimate.std) == (pytest.approx(-0.1), pytest.approx(0.2))
+    assert paired_difference({7: 0.8}, {28: 0.9}) is None
+
+
+def test_bippo_is_compared_on_the_rounds_both_have() -> None:
+    # fedavg stopped after 10 rounds at 0.8. BIPPO's first 10 rounds are 0.9, its later ones 0.1 do not count.
+    rows = _rows(make_rows([0.9] * 10 + [0.1] * 10), make_rows([0.8] * 10, "fedavg"), make_rows([0.5] * 20, "ippo", 28))
+    (record,) = paired_records(rows, summarize(rows, 0.8), 0.8)
+    assert record == {
+        "BIPPO −": "fedavg",
+        "seeds": "7",
+        "rounds": "1–10",
+        "mean accuracy": "+0.100 (n = 1, no interval)",
+        "BIPPO higher in": "1 of 1",
+        "rounds to 80 %": "0.0 (n = 1, no interval)",
+        "seeds that both reached it": "1",
+    }
+
+
+def test_no_differences_without_bippo_or_in_a_search() -> None:
+    for rows in (
+        _rows(make_rows([0.5], "fedavg"), make_rows([0.5], "ippo")),
+        _rows(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2")),
+    ):
+        assert paired_records(rows, summarize(rows, 0.8), 0.8) == []
+
+
+def test_interval_table_says_how_many_missed_the_target() -> None:
+    rows = _rows(make_rows([0.9] * 10), make_rows([0.1] * 10, seed=28))
+    (record,) = interval_records(summarize(rows, 0.8), 0.8)
+    assert record["mean accuracy"] == "0.500 ± 0.400 [0.100, 0.900]"
+    assert record["rounds to 80 %"] == "10.0 (n = 1, no interval) (missed by 1)"
