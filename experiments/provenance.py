@@ -24,7 +24,8 @@ class RunInfo:
     """What a results folder was made from.
 
     `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts.
+    per trial, which no row counts. `init_from` is what policies started from, empty where from scratch; `init_policies`
+    the checkpoint of each trial, its hash and what it was trained on.
     """
 
     scenario: str
@@ -38,6 +39,8 @@ class RunInfo:
     num_samples: int = 1
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
+    init_from: str = ""
+    init_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
 from experiments.settings import check_federation_keys, example_value, sampling_domain, split_settings
+from experiments.transfer import PolicySource, check_fit
 
 
 @dataclass(frozen=True)
 class TrialStart:
-    """A trial to run: from the start, or from the checkpoint at `resume_from`."""
+    """A trial to run: from the start, or from the checkpoint at `resume_from`.
+
+    From the start with the policies in the checkpoint at `init_from`, of that hash, if it is given.
+    """
 
     method: str
     seed: int
     resume_from: str = ""
+    init_from: str = ""
+    init_sha256: str = ""
 
     @property
     def name(self) -> str:
@@ -31,7 +37,8 @@ class Study:
     """What to run. `settings` and the keys of `search` are as in `--set` and `--search`; `results_dir` is absolute.
 
     `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
-    `starts` are the trials left of a study that is resumed, None for all.
+    `starts` are the trials left of a study that is resumed, None for all. `init_from` is what `--init-from` named,
+    `sources` the checkpoint it comes to for each trial, by the trial's name.
     """
 
     scenario: Scenario
@@ -47,13 +54,20 @@ class Study:
     checkpoint_every: int = 10
     command: str = ""
     starts: tuple[TrialStart, ...] | None = None
+    init_from: str = ""
+    sources: Mapping[str, PolicySource] = field(default_factory=dict)
 
     @property
     def trial_starts(self) -> tuple[TrialStart, ...]:
         """What is to run: all methods x seeds, or what is left of a study that is resumed."""
         if self.starts is not None:
             return self.starts
-        return tuple(TrialStart(method, seed) for method in self.methods for seed in self.seeds)
+        return tuple(self._start(method, seed) for method in self.methods for seed in self.seeds)
+
+    def _start(self, method: str, seed: int) -> TrialStart:
+        start = TrialStart(method, seed)
+        source = self.sources.get(start.name)
+        return start if source is None else replace(start, init_from=source.checkpoint, init_sha256=source.sha256)
 
     @property
     def num_trials(self) -> int:
@@ -85,6 +99,8 @@ class Study:
             search=dict(self.search),
             num_samples=self.num_samples,
             command=self.command,
+            init_from=self.init_from,
+            init_policies={name: asdict(source) for name, source in self.sources.items()},
         )
 
 
@@ -100,11 +116,17 @@ def check_study(study: Study) -> None:
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
     examples = {key: example_value(sampling_domain(key, text)) for key, text in study.search.items()}
     settings = {**study.settings, **examples}
+    configs = {}
     for method in study.methods:
         info = TrialInfo(study.scenario.name, method, study.seeds[0])
-        bippo_config(info, study.scenario.federation_for(study.rounds), settings, study.rounds).validate()
+        configs[method] = bippo_config(info, study.scenario.federation_for(study.rounds), settings, study.rounds)
+        configs[method].validate()
+    searched = split_settings(examples)[1]
     for seed in study.seeds:
-        envs.parallel_env(**{**study.federation, **split_settings(examples)[1], "rounds": study.rounds, "seed": seed})
+        env = envs.parallel_env(**{**study.federation, **searched, "rounds": study.rounds, "seed": seed})
+    for start in study.trial_starts:
+        if start.init_from and study.starts is None:  # a resumed study was checked when it was started
+            check_fit(start.init_from, configs[start.method], env)
 
 
 def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
