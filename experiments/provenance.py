@@ -27,8 +27,8 @@ class RunInfo:
 
     `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
     Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the
-    federation with its clients, None in a run.json without them. `init_from` is the checkpoint that policies started
-    from, empty where they started from scratch.
+    federation with its clients, None in a run.json without them. `init_from` is what policies started from, empty
+    where from scratch; `init_policies` the checkpoint of each trial, its hash and what it was trained on.
     """
 
     scenario: str
@@ -45,6 +45,7 @@ class RunInfo:
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
     resolved: FederationRecord | None = None
     init_from: str = ""
+    init_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:

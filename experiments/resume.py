@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.asha_journal import stopped_trials
-from experiments.checkpoints import finished, make_ready
+from experiments.checkpoints import finished, make_ready, newest_checkpoint
 from experiments.draws import from_text
 from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, as_written, package_versions, read_packages, read_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study import Study
+from experiments.transfer import PolicySource, check_unchanged
 
 
 def study_to_resume(
@@ -53,6 +54,8 @@ def study_to_resume(
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
         command=info.command,
+        init_from=info.init_from,
+        sources={name: PolicySource(**source) for name, source in info.init_policies.items()},
     )
     differences = changes(dict(info.federation), as_written(study.federation), "scenario")
     differences += changes(read_packages(results_dir), package_versions(), "package")
@@ -67,6 +70,9 @@ def study_to_resume(
         for start in study.all_starts
         if not finished(results_dir / start.name, stopped.get(start.name, study.rounds))
     ]
+    for start in left:
+        if start.init_from and newest_checkpoint(results_dir / start.name) is None:
+            check_unchanged(start.init_from, start.init_sha256)
     return replace(study, starts=tuple(left))
 
 

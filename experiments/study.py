@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.draws import as_text, drawn_settings, ends
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
 from experiments.settings import ENV_PREFIX, check_federation_keys, sampling_domain, split_settings
+from experiments.transfer import PolicySource, check_fit
+
+if TYPE_CHECKING:
+    from bippo_rllib import BippoConfig
 
 
 @dataclass(frozen=True)
 class TrialStart:
     """A trial to run: from the start, or from the checkpoint at `resume_from`.
 
-    In a search, `number` tells the trials apart and `search` holds the settings drawn for this one.
+    In a search, `number` tells the trials apart and `search` holds the settings drawn for this one. From the start, its
+    policies are those in the checkpoint at `init_from`, of that hash, if it is given.
     """
 
     method: str
@@ -26,6 +31,8 @@ class TrialStart:
     resume_from: str = ""
     number: int | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
+    init_from: str = ""
+    init_sha256: str = ""
 
     @property
     def name(self) -> str:
@@ -40,7 +47,8 @@ class Study:
 
     `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
     `starts` are the trials left of a study that is resumed, None for all; `recorded_draws` the settings it drew, None
-    to draw them.
+    to draw them. `init_from` is what `--init-from` named, `sources` the checkpoint it comes to for each method and
+    seed, by the name of their trial outside a search.
     """
 
     scenario: Scenario
@@ -57,6 +65,8 @@ class Study:
     command: str = ""
     starts: tuple[TrialStart, ...] | None = None
     recorded_draws: tuple[Mapping[str, Any], ...] | None = None
+    init_from: str = ""
+    sources: Mapping[str, PolicySource] = field(default_factory=dict)
 
     @cached_property
     def draws(self) -> tuple[Mapping[str, Any], ...]:
@@ -70,9 +80,14 @@ class Study:
         """Every trial of the study, from its beginning."""
         cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
         return tuple(
-            TrialStart(method, seed, number=number if self.search else None, search=draw)
+            self._start(method, seed, number if self.search else None, draw)
             for number, (draw, method, seed) in enumerate(cases)
         )
+
+    def _start(self, method: str, seed: int, number: int | None, draw: Mapping[str, Any]) -> TrialStart:
+        start = TrialStart(method, seed, number=number, search=draw)
+        source = self.sources.get(TrialStart(method, seed).name)
+        return start if source is None else replace(start, init_from=source.checkpoint, init_sha256=source.sha256)
 
     @property
     def trial_starts(self) -> tuple[TrialStart, ...]:
@@ -109,6 +124,8 @@ class Study:
             num_samples=self.num_samples,
             draws=as_text(self.draws) if self.search else [],
             command=self.command,
+            init_from=self.init_from,
+            init_policies={name: asdict(source) for name, source in self.sources.items()},
         )
 
 
@@ -123,9 +140,12 @@ def check_study(study: Study) -> None:
     _check_ends(study)
     for method in study.methods:
         for draw in study.draws:
-            _check_config(study, method, draw)
+            _config(study, method, draw).validate()
     for seed in study.seeds:
-        envs.parallel_env(**_federation(study, study.draws[0], seed))
+        env = envs.parallel_env(**_federation(study, study.draws[0], seed))
+    for start in study.trial_starts:
+        if start.init_from and study.starts is None:  # a resumed study was checked when it was started
+            check_fit(start.init_from, _config(study, start.method, start.search), env)
 
 
 def _check_ends(study: Study) -> None:
@@ -136,7 +156,7 @@ def _check_ends(study: Study) -> None:
         for value in ends(sampling_domain(key, expression)):
             changed = {**study.draws[0], key: value}
             try:
-                _check_config(study, study.methods[0], changed)
+                _config(study, study.methods[0], changed).validate()
                 if key.startswith(ENV_PREFIX):
                     envs.parallel_env(**_federation(study, changed, study.seeds[0]))
             except ValueError as error:
@@ -145,12 +165,13 @@ def _check_ends(study: Study) -> None:
                 raise ValueError(f"--search {key}={expression} reaches {value!r}: {error}") from None
 
 
-def _check_config(study: Study, method: str, draw: Mapping[str, Any]) -> None:
+def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
     from experiments.row_callback import TrialInfo
     from experiments.trial import bippo_config
 
     info = TrialInfo(study.scenario.name, method, study.seeds[0])
-    bippo_config(info, study.scenario.federation_for(study.rounds), {**study.settings, **draw}, study.rounds).validate()
+    federation = study.scenario.federation_for(study.rounds)
+    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
 
 
 def _federation(study: Study, draw: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -121,6 +121,11 @@ def _scenario_notes(study: Study) -> str:
     if scenario.churn:
         scaled = f"; scaled from {scenario.rounds} rounds" if study.rounds != scenario.rounds else ""
         notes.append(f"churn: {scenario.churn_words(study.rounds)}{scaled}")
+    if study.init_from:
+        trained = sorted({source.words for source in study.sources.values()} - {""})
+        notes.append(f"policies from {_short(Path(study.init_from))}" + (f" ({'; '.join(trained)})" if trained else ""))
+    elif scenario.pretrained_on:
+        notes.append(f"policies from scratch; --init-from takes the results folder of a {scenario.pretrained_on} study")
     return "".join(f"{note}\n" for note in notes)
 
 
