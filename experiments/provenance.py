@@ -134,6 +134,10 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
 def _write(results_dir: Path, record: Mapping[str, Any]) -> Path:
     path = results_dir / RUN_FILE
     unfinished = path.with_name(f"{RUN_FILE}.tmp")
-    unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     return path

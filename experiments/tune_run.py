@@ -49,9 +49,11 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
         write_run_info(study.results_dir, study.run_info)
     else:
         add_resumption(study.results_dir)
+    out = out or sys.stdout
+    print("starting Ray ...", file=out, flush=True)
     started_ray = start_ray(study.parallel_trials)
     try:
-        return _run_trials(study, out or sys.stdout)
+        return _run_trials(study, out)
     finally:
         if started_ray:
             ray.shutdown()
@@ -101,8 +103,10 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
 
     from experiments.row_callback import ROLLING_ACCURACY
     from experiments.scheduler import SeedwiseASHA
+    from experiments.study_end import FullDiskWatch, StudyEnd
     from experiments.trial import StudyTrial
 
+    watch = FullDiskWatch()
     journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
         StudyTrial,
@@ -116,11 +120,11 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
         run_config=tune.RunConfig(
             name=study.results_dir.name,
             storage_path=str(study.results_dir.parent),
-            stop={"round": study.rounds},
+            stop=StudyEnd(study.rounds, watch),
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
-            callbacks=[progress],
+            callbacks=[progress, watch],
             verbose=0,
         ),
     )
