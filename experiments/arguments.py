@@ -36,7 +36,7 @@ examples:
   python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
   python -m experiments.tune_bippo --resume RESULTS_DIR
-      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run
+      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run. A search goes on too
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -80,7 +80,9 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
     )
-    again.add_argument("--force", action="store_true", help="although the scenario or a package has changed")
+    again.add_argument(
+        "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
+    )
     return result
 
 
