@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ray import tune
@@ -22,8 +23,10 @@ class FullDiskWatch(tune.Callback):
         self.noticed = False
 
     def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
-        error = trial.get_error()
-        self.noticed = self.noticed or (error is not None and tells_of_full_disk(error))
+        # Tune's local copy: the one in the results folder may be what could not be written.
+        error_file = trial.error_file
+        text = Path(error_file).read_text() if error_file and Path(error_file).exists() else ""
+        self.noticed = self.noticed or tells_of_full_disk(text)
 
 
 class StudyEnd(Stopper):

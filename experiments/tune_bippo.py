@@ -96,8 +96,6 @@ def _run(study: Study) -> int:
             raise
         print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
         return EXIT_FAILED_TRIALS
-    if any(tells_of_full_disk(failure.cause) for failure in failures):
-        return _full_disk(study)
     if any(study.results_dir.rglob(ROWS_FILE)):
         _finish(study, _print_report)
     for failure in failures:
