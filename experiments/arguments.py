@@ -39,7 +39,7 @@ examples:
   python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
       starts from the policies of an earlier study with the same clients, each from its own method's and seed's
   python -m experiments.tune_bippo --resume RESULTS_DIR
-      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run
+      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run. A search goes on too
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -92,7 +92,9 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
     )
-    again.add_argument("--force", action="store_true", help="although the scenario or a package has changed")
+    again.add_argument(
+        "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
+    )
     return result
 
 

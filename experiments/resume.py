@@ -11,7 +11,15 @@ from experiments.asha_journal import stopped_trials
 from experiments.checkpoints import finished, make_ready, newest_checkpoint
 from experiments.draws import from_text
 from experiments.naming import look_up
-from experiments.provenance import RUN_FILE, as_written, package_versions, read_packages, read_run_info
+from experiments.provenance import (
+    RUN_FILE,
+    as_written,
+    churn_traces,
+    package_versions,
+    read_churn_traces,
+    read_packages,
+    read_run_info,
+)
 from experiments.scenarios import SCENARIOS
 from experiments.study import Study
 from experiments.transfer import PolicySource, check_unchanged
@@ -32,7 +40,7 @@ def study_to_resume(
         data_dir: Where the data lies now, if it has moved.
         parallel_trials: As for a new study.
         checkpoint_every: As for a new study.
-        force: Go on although the scenario or a package has changed.
+        force: Go on although the scenario, a churn trace or a package has changed.
 
     Raises:
         ValueError: If it is no study, or something it depends on has changed.
@@ -59,6 +67,7 @@ def study_to_resume(
     )
     differences = changes(dict(info.federation), as_written(study.federation), "scenario")
     differences += changes(read_packages(results_dir), package_versions(), "package")
+    differences += changes(read_churn_traces(results_dir), churn_traces(study.run_info), "sha256 of churn trace")
     if differences and not force:
         raise ValueError(
             f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and after would not "

@@ -119,10 +119,14 @@ class RowWriter:
 
 
 def write_atomically(table: pa.Table, path: Path) -> None:
-    """Replace a Parquet file as a whole."""
+    """Replace a Parquet file as a whole; if that fails, the old one stays and nothing else is left."""
     unfinished = path.with_name(f"{path.name}.tmp")
-    pq.write_table(table, unfinished)
-    os.replace(unfinished, path)
+    try:
+        pq.write_table(table, unfinished)
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def read_rows(results_dir: str | Path) -> pd.DataFrame:

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.arguments import parser, study_of
+from experiments.disk_space import full_disk_message, tells_of_full_disk
 from experiments.methods import METHODS
 from experiments.provenance import RUN_FILE
-from experiments.report import build_report, write_report
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
 from experiments.scenarios import ELSEWHERE, SCENARIOS
@@ -23,6 +23,7 @@ from experiments.tune_run import Failure, quiet, run_study
 EXIT_FAILED_TRIALS = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+LOADING = "checking settings and loading data ..."
 RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behind), then mean accuracy over seeds"
 
 
@@ -52,6 +53,7 @@ def _main(argv: Sequence[str]) -> int:
             print(listing())
             return 0
         study = study_of(arguments, argv)
+        print(LOADING, flush=True)  # imports and data take seconds
         quiet()
         check_study(study)
         with ExitStack() as held:
@@ -82,20 +84,30 @@ def _run(study: Study) -> int:
         study = ready(study)
     try:
         failures = run_study(study) if study.trial_starts else []
-    except OSError as error:
-        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
-        return EXIT_FAILED_TRIALS
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         print(f"go on with: {_resume_command(study)}", file=sys.stderr)
         if any(study.results_dir.rglob(ROWS_FILE)):
             _finish(study, _print_report)
         return EXIT_INTERRUPTED
+    except Exception as error:
+        if tells_of_full_disk(error):
+            return _full_disk(study)
+        if not isinstance(error, OSError):
+            raise
+        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
+        return EXIT_FAILED_TRIALS
     if any(study.results_dir.rglob(ROWS_FILE)):
         _finish(study, _print_report)
     for failure in failures:
         print(_failure_line(failure), file=sys.stderr)
     return EXIT_FAILED_TRIALS if failures else 0
+
+
+def _full_disk(study: Study) -> int:
+    can_resume = (study.results_dir / RUN_FILE).exists()
+    print(f"error: {full_disk_message(study.results_dir, can_resume, _resume_command(study))}", file=sys.stderr)
+    return EXIT_FAILED_TRIALS
 
 
 def _announcement(study: Study) -> str:
@@ -142,6 +154,8 @@ def _finish(study: Study, act: Callable[[Study], None]) -> None:
 
 
 def _print_report(study: Study) -> None:
+    from experiments.report import build_report, write_report  # matplotlib takes its time
+
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)
     folder = _short(study.results_dir)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from row_factory import make_rows, write_trial
 from experiments import benchmark, tune_bippo
 from experiments.study import Study
 from experiments.tune_run import Failure
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +28,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert tune_bippo.main(arguments) == 2
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
-    assert line.startswith("error: ") and captured.out == ""
+    assert line.startswith("error: ") and captured.out in ("", f"{tune_bippo.LOADING}\n")
     return line
 
 
@@ -60,6 +64,12 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_bad_input_is_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in refusal(arguments.split(), capsys)
+
+
+def test_the_first_line_waits_for_nothing_that_takes_seconds() -> None:
+    code = "import sys, experiments.tune_bippo; print([m for m in ('ray', 'torch', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
 
 
 def test_missing_data_names_the_ways_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
