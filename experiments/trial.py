@@ -65,7 +65,7 @@ class StudyTrial(Bippo):
                 callback.on_resumed(self)
         elif trial.get("init_from"):
             check_unchanged(trial["init_from"], trial["init_sha256"])
-            self.load_policies(trial["init_from"], epsilon={**config["settings"], **config["search"]}.get("epsilon"))
+            self.load_policies(trial["init_from"], epsilon={**config["settings"], **trial["search"]}.get("epsilon"))
             for callback in self._row_callbacks():
                 callback.on_policies_loaded(self)
 
