@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from pettingzoo import ParallelEnv
@@ -19,9 +20,11 @@ from ray.rllib.utils.metrics import (
 
 from bippo_rllib.agent_policies import environment_in
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.env_runner import BippoEnvRunner
 from bippo_rllib.parallel_env import ParallelEnvAdapter
 from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.sampler import BudgetSampler
+from bippo_rllib.saved_policies import read_policies
 
 
 class Bippo(PPO):
@@ -73,6 +76,27 @@ class Bippo(PPO):
     def _check_has_bank(self) -> None:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
+
+    def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
+        """Starts from the policies of another run with the same clients, whatever it was trained on.
+
+        Actors and critics become those of the checkpoint, bit for bit. Adam's moments and waiting participations start
+        afresh. Call it before the first ``train()``; ``from_checkpoint`` is what goes on with a run.
+
+        Args:
+            path: A checkpoint, as ``save_to_path`` or Tune wrote it. They are pickles: load only those you trust.
+            epsilon: Exploration rate to go on with; ``epsilon_min`` by default, as what was learned is to be used.
+
+        Raises:
+            ValueError: If it holds no policies, or those of other clients, of another hidden size or observation
+                length; the message names both sides.
+        """
+        saved, learner = read_policies(path), self.learner_group._learner
+        if isinstance(self.env_runner, BippoEnvRunner):
+            self.env_runner.begin()  # a central network is for whoever is there
+        saved.check_fit(learner.policy_plan)
+        learner.load_policies(saved.state)
+        self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
 
     @property
     def bank(self) -> PolicyBank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from bippo_rllib.central_policy import CENTRAL, CentralPolicy
 from bippo_rllib.central_update import CentralStep, batch_of, update_central
 from bippo_rllib.learner import BippoLearner, Update
+from bippo_rllib.saved_policies import PolicyPlan
 from bippo_rllib.stacked_adam import StackedAdam
 
 
@@ -23,6 +25,17 @@ class CentralLearner(BippoLearner):
     def configure_optimizers(self) -> None:
         """Adam of one row, and the rounds that wait for an update."""
         self._begin()
+
+    @property
+    def policy_plan(self) -> PolicyPlan:
+        """Whom the network is for, and how large it is."""
+        layout = self.policy.layout
+        return PolicyPlan(self.policy.clients, layout.obs_dim, layout.hidden_size, central=True)
+
+    def load_policies(self, state: Mapping[str, Any]) -> None:
+        """See ``BippoLearner.load_policies``."""
+        self.policy.set_state(state)
+        self.configure_optimizers()
 
     def make_room(self) -> None:
         """Starts over if the network did."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import numpy as np
 import torch
 
 from bippo_rllib.sampler import BudgetSampler
+from bippo_rllib.saved_policies import read_policies
 from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, log_prob_participate
-
-_POLICIES = Path("learner_group", "learner", "rl_module", "module_state.pkl")
 
 
 class ClientSelector:
@@ -44,15 +42,15 @@ class ClientSelector:
         Raises:
             ValueError: If there are no policies at ``path``.
         """
-        file = Path(path) / _POLICIES
-        if not file.is_file():
-            central = (file.parent / "central").is_dir()
-            what = "a central network, not a policy per client," if central else "no policies"
-            raise ValueError(f"{what} at {file.parent}; give the folder that Bippo.save_to_path wrote")
+        saved = read_policies(path)
+        if saved.plan.central:
+            raise ValueError(
+                f"a central network, not a policy per client, at {path}; give a checkpoint of bippo or ippo"
+            )
         try:
-            return cls(pickle.loads(file.read_bytes()), sampler)
+            return cls(saved.state, sampler)
         except Exception as error:
-            raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
+            raise ValueError(f"{path} holds no policies: {type(error).__name__}: {error}") from error
 
     @property
     def policy_ids(self) -> list[str]:

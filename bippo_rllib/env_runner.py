@@ -104,6 +104,12 @@ class BippoEnvRunner(EpisodeEnvRunner):
                 ended += steps[-1].episode_over
         return steps
 
+    def begin(self) -> None:
+        """Starts the first episode, which ``sample`` otherwise does; nothing if one is running."""
+        if self._needs_initial_reset:
+            self._begin_episode(self._seed)
+            self._needs_initial_reset = False
+
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores ``get_state``; before the bank is handed over, weights are left to the learner."""
         if self.module is None:

@@ -22,6 +22,7 @@ from torch import Tensor
 from bippo_rllib.experience import StepExperience, from_episode
 from bippo_rllib.participation_buffer import ParticipationBuffer
 from bippo_rllib.policy_bank import PolicyBank
+from bippo_rllib.saved_policies import PolicyPlan
 from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, update_policies
 
@@ -117,6 +118,17 @@ class BippoLearner(TorchLearner):
     def rl_module_required_apis(cls) -> list[type]:
         """Policies need a critic."""
         return [ValueFunctionAPI]
+
+    @property
+    def policy_plan(self) -> PolicyPlan:
+        """Whose policies are trained, and how large they are."""
+        layout = self.bank.layout
+        return PolicyPlan(tuple(self.bank.rows), layout.obs_dim, layout.hidden_size)
+
+    def load_policies(self, state: Mapping[str, Any]) -> None:
+        """Weights from a checkpoint's state dict; Adam and the buffer start afresh."""
+        self.bank.set_state(state)
+        self.configure_optimizers()
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Weights, Adam moments, and the incomplete batches that wait."""

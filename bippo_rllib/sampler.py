@@ -95,6 +95,11 @@ class BudgetSampler:
             self.epsilon = max(self.epsilon * self._epsilon_decay, self._epsilon_min)
         return np.asarray(selected, dtype=np.int64)
 
+    @property
+    def epsilon_min(self) -> float:
+        """Epsilon never decays below this."""
+        return self._epsilon_min
+
     def get_state(self) -> dict[str, Any]:
         """Returns epsilon and the generator's state."""
         return {"epsilon": self.epsilon, "rng": self._rng.bit_generator.state}

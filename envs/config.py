@@ -7,7 +7,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from envs.checks import number, one_of, one_per_client, positive, share, whole
+from envs.checks import not_negative, number, one_of, one_per_client, positive, share, whole
 from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.churn_trace import read_trace
 from envs.reward import REWARDS
@@ -19,7 +19,15 @@ EXPENSIVE_FREQ_HZ = 1500e6
 PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
 OVERRUN = ("raise", "drop")
 #: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
-_TUPLES = ("train_samples", "test_samples", "cpu_freq_hz", "churn", "churn_leave_rate", "churn_return_rate")
+_TUPLES = (
+    "train_samples",
+    "test_samples",
+    "cpu_freq_hz",
+    "late_labels",
+    "churn",
+    "churn_leave_rate",
+    "churn_return_rate",
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,13 @@ class DatasetDefaults:
 
 
 DATASET_DEFAULTS = {
-    "digits": DatasetDefaults("digits_cnn", 50, 20, batch_size=10),
+    # The learning rate of digits is half the paper's, chosen by FL with all clients; the digits scenario's too.
+    "digits": DatasetDefaults("digits_cnn", 50, 20, lr=0.05),
     "fashion_mnist": DatasetDefaults("cnn", 1200, 200),
     "cifar10": DatasetDefaults("resnet18", 1000, 200),
     "image_folder": DatasetDefaults("cnn", 100, 20),
 }
-MODELS = ("digits_cnn", "cnn", "resnet18")
+MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,15 @@ class FederationConfig:
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
         data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
-        model: ``digits_cnn``, ``cnn`` or ``resnet18``; None for the data set's own.
+        model: ``digits_cnn``, ``cnn``, ``cnn_small_color`` or ``resnet18``; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
         partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
             ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
             ``dirichlet_over_labels`` (each client draws its own label mix from Dir(alpha); sizes as asked for).
         alpha: Concentration of the two Dirichlet partitions.
+        late_labels: With ``paper``: how many labels each of the last clients holds, one number for each such client.
+            They are in no quarter and get their samples after all others, whose data is the same as without them:
+            for clients that join later. ``cpu_freq_hz`` must then be given.
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
             ``dirichlet_over_clients`` one number, the mean.
         test_samples: Test samples per client, likewise.
@@ -84,6 +96,9 @@ class FederationConfig:
         budget_share: Budget of a round as a share of what one round of all clients live at the start costs then. In
             joules it stays the same, whoever joins or leaves.
         budget_j: Budget in joules, instead of the share: ``math.inf`` for no limit; 0 means that nobody ever trains.
+        probing_epochs: What every live client spends in every round to tell its loss or accuracy, in local epochs: only
+            computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
+            costs about two; 0, the paper's, charges nothing.
         reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
         reward_base: Lambda of either reward.
         reward_target: Target accuracy of ``accuracy_target``.
@@ -102,6 +117,7 @@ class FederationConfig:
     num_clients: int = 20
     partition: str = "paper"
     alpha: float = 0.5
+    late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
     cpu_freq_hz: tuple[float, ...] | None = None
@@ -116,6 +132,7 @@ class FederationConfig:
     lr: float | None = None
     budget_share: float = 0.107
     budget_j: float | None = None
+    probing_epochs: float = 0.0
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
@@ -211,6 +228,7 @@ class FederationConfig:
         positive("lr", self.learning_rate)
         for name in ("alpha", "reward_base", "budget_share"):
             positive(name, getattr(self, name))
+        not_negative("probing_epochs", self.probing_epochs)
         share("reward_target", self.reward_target)
         if self.budget_j is not None:
             number("budget_j", self.budget_j)
@@ -226,9 +244,24 @@ class FederationConfig:
                     whole(name, size, least=1)
         if self.partition == "dirichlet_over_clients" and isinstance(self.train_samples, tuple):
             raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
+        self._check_late_labels()
         if self.cpu_freq_hz is not None:
             for freq_hz in one_per_client("cpu_freq_hz", self.cpu_freq_hz, self.num_clients):
                 positive("cpu_freq_hz", freq_hz)
+
+    def _check_late_labels(self) -> None:
+        if not self.late_labels:
+            return
+        for number_of_labels in self.late_labels:
+            whole("late_labels", number_of_labels, least=1)
+        if self.partition != "paper":
+            raise ValueError(f"late_labels is given with partition={self.partition!r}; it goes with 'paper' only")
+        if len(self.late_labels) >= self.num_clients:
+            raise ValueError(
+                f"late_labels is for {len(self.late_labels)} clients of {self.num_clients}; leave at least one other"
+            )
+        if self.cpu_freq_hz is None:
+            raise ValueError("late_labels is given without cpu_freq_hz; say which devices all clients have")
 
     def _check_change(self, change: DeviceChange) -> None:
         if not isinstance(change, DeviceChange):

@@ -33,14 +33,14 @@ _HELP = {
         'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
         "torchvision.datasets.FashionMNIST('data', download=True)\"` downloads, (2) the four original *-ubyte.gz files "
         "(`apt-get install dataset-fashion-mnist` puts them into /usr/share/datasets/fashion-mnist), or (3) folders of "
-        "images train/<class>/* and test/<class>/*"
+        "images train/<class>/* and test/<class>/*, zipped or not"
     ),
     "cifar10": (
         'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
         "torchvision.datasets.CIFAR10('data', download=True)\"` downloads, (2) the original cifar-10-python.tar.gz, or "
-        "(3) folders of images train/<class>/* and test/<class>/*"
+        "(3) folders of images train/<class>/* and test/<class>/*, zipped or not"
     ),
-    "image_folder": "Point data_dir or $BIPPO_DATA to a folder with train/<class>/* and test/<class>/*",
+    "image_folder": "Point data_dir or $BIPPO_DATA to a folder with train/<class>/* and test/<class>/*, zipped or not",
 }
 
 

@@ -1,31 +1,54 @@
-"""Folders of images, ``train/<class>/*`` and ``test/<class>/*``, decoded once and kept in the user's cache folder."""
+"""Images as ``train/<class>/*`` and ``test/<class>/*``, in a folder or zipped; decoded once, then cached."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import tempfile
+import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 from torchvision.datasets import ImageFolder
+from torchvision.datasets.folder import IMG_EXTENSIONS
 
 ImageSplit = tuple[Tensor, Tensor]
 
 _SPLITS = ("train", "test")
 
+#: An image: a file of its own, or a member of a zip archive.
+ImagePath = Path | zipfile.Path
+
+
+class Listing(NamedTuple):
+    """The images of one split, and the label of each as an index into ``classes``."""
+
+    paths: list[ImagePath]
+    targets: list[int]
+    classes: list[str]
+
 
 def image_folder(roots: list[Path], hint: str = "") -> Path | None:
-    """The first root, or folder in a root with ``hint`` in its name, that has ``train/`` and ``test/``."""
+    """The first root, or folder or zip archive in a root named with ``hint``, that has ``train/`` and ``test/``."""
     for root in roots:
         below = sorted(path for path in root.glob("*") if hint in path.name.lower()) if root.is_dir() else []
         for folder in (root, *below):
-            if all((folder / split).is_dir() for split in _SPLITS):
+            if all((folder / split).is_dir() for split in _SPLITS) or _has_splits(folder):
                 return folder
     return None
+
+
+def _has_splits(archive: Path) -> bool:
+    if archive.suffix != ".zip" or not zipfile.is_zipfile(archive):
+        return False
+    with zipfile.ZipFile(archive) as opened:
+        tops = {name.split("/", 1)[0] for name in opened.namelist() if "/" in name}
+    return tops.issuperset(_SPLITS)
 
 
 def read_image_folder(
@@ -34,7 +57,7 @@ def read_image_folder(
     """Reads both splits.
 
     Args:
-        folder: Holds ``train/<class>/*`` and ``test/<class>/*``; all images of one size.
+        folder: Folder or zip archive of ``train/<class>/*`` and ``test/<class>/*``; all images of one size.
         mode: PIL mode, ``L`` (grey) or ``RGB``; None for grey if the first image is.
 
     Returns:
@@ -43,40 +66,55 @@ def read_image_folder(
     Raises:
         ValueError: If the classes of the splits differ, an image is corrupt or of another size; names the file.
     """
-    listings = {split: _listed(folder / split) for split in _SPLITS}
+    listings = {split: _listed(folder, split) for split in _SPLITS}
     classes = listings["train"].classes
     if classes != listings["test"].classes:
         odd = sorted(set(classes) ^ set(listings["test"].classes))
         raise ValueError(f"{folder}: train/ and test/ must have the same classes; only one has {', '.join(odd)}")
-    mode = mode or _mode(listings["train"].samples[0][0])
-    images = _decoded_or_cached([Path(path) for split in _SPLITS for path, _ in listings[split].samples], mode)
-    num_train = len(listings["train"])
+    mode = mode or _mode(listings["train"].paths[0])
+    images = _decoded_or_cached([path for split in _SPLITS for path in listings[split].paths], mode, folder)
+    num_train = len(listings["train"].paths)
     pieces = {"train": images[:num_train], "test": images[num_train:]}
     splits = {split: (pieces[split], torch.tensor(listings[split].targets)) for split in _SPLITS}
     return splits, tuple(classes)
 
 
-def _listed(folder: Path) -> ImageFolder:
+def _listed(source: Path, split: str) -> Listing:
+    if source.suffix == ".zip":
+        return _listed_in_archive(source, split)
+    folder = source / split
     try:
-        return ImageFolder(str(folder))
+        found = ImageFolder(str(folder))
+        return Listing([Path(path) for path, _ in found.samples], found.targets, found.classes)
     except (OSError, RuntimeError) as error:
         message = str(error).splitlines()[0]
         raise ValueError(f"{folder}: {message} (expected {folder}/<class>/*.png, .jpg, ...)") from error
 
 
-def _mode(path: str) -> str:
-    with _opened(Path(path)) as image:
+def _listed_in_archive(archive: Path, split: str) -> Listing:
+    """Same order as of the unzipped folder."""
+    root = zipfile.Path(archive)
+    names = [name.split("/") for name in root.root.namelist() if name.lower().endswith(IMG_EXTENSIONS)]
+    parts = sorted(name for name in names if len(name) >= 3 and name[0] == split)
+    if not parts:
+        raise ValueError(f"{archive}: no images in {split}/ (expected {split}/<class>/*.png, .jpg, ...)")
+    classes = sorted({name[1] for name in parts})
+    return Listing([root.joinpath(*name) for name in parts], [classes.index(name[1]) for name in parts], classes)
+
+
+def _mode(path: ImagePath) -> str:
+    with _opened(path) as image:
         return "L" if image.mode in ("1", "L", "I", "I;16") else "RGB"
 
 
-def _opened(path: Path) -> Image.Image:
+def _opened(path: ImagePath) -> Image.Image:
     try:
-        return Image.open(path)
-    except OSError as error:
+        return Image.open(path) if isinstance(path, Path) else Image.open(io.BytesIO(path.read_bytes()))
+    except (OSError, zipfile.BadZipFile) as error:
         raise ValueError(f"corrupt image file {path}; replace or remove it") from error
 
 
-def _decoded(paths: list[Path], mode: str) -> Tensor:
+def _decoded(paths: list[ImagePath], mode: str) -> Tensor:
     shape: tuple[int, ...] | None = None
     images: np.ndarray | None = None
     for place, path in enumerate(paths):
@@ -94,7 +132,7 @@ def _decoded(paths: list[Path], mode: str) -> Tensor:
     return stacked.unsqueeze(1) if stacked.ndim == 3 else stacked.permute(0, 3, 1, 2).contiguous()
 
 
-def _pixels(path: Path, mode: str) -> np.ndarray:
+def _pixels(path: ImagePath, mode: str) -> np.ndarray:
     try:
         with _opened(path) as image:
             return np.asarray(image.convert(mode))
@@ -102,9 +140,9 @@ def _pixels(path: Path, mode: str) -> np.ndarray:
         raise ValueError(f"corrupt image file {path}; replace or remove it") from error
 
 
-def _decoded_or_cached(paths: list[Path], mode: str) -> Tensor:
+def _decoded_or_cached(paths: list[ImagePath], mode: str, source: Path) -> Tensor:
     """Decoding tens of thousands of files takes a minute, reading one large file a second."""
-    cache = _cache_path(paths, mode)
+    cache = _cache_path([source] if source.is_file() else [Path(str(path)) for path in paths], mode)
     try:
         cached: Tensor = torch.load(cache, weights_only=True)
         if cached.dtype == torch.uint8 and len(cached) == len(paths):
@@ -117,7 +155,7 @@ def _decoded_or_cached(paths: list[Path], mode: str) -> Tensor:
 
 
 def _cache_path(paths: list[Path], mode: str) -> Path:
-    """Keyed by every file's path, size and time of change."""
+    """Keyed by path, size and time of change of every file, or of the archive they are in."""
     digest = hashlib.sha256(mode.encode())
     for path in paths:
         stat = path.stat()

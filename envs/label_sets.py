@@ -15,6 +15,7 @@ def paper_label_sets(
     test_sizes: Sequence[int],
     train_available: np.ndarray,
     test_available: np.ndarray,
+    late_labels: Sequence[int] = (),
 ) -> tuple[tuple[int, ...], ...]:
     """The first quarter of the clients holds all labels, then three, two, one.
 
@@ -27,29 +28,38 @@ def paper_label_sets(
         test_sizes: ``[num_clients]`` test samples.
         train_available: ``[num_classes]`` samples of each class in the training split.
         test_available: ``[num_classes]`` samples of each class in the test split.
+        late_labels: How many labels each of the last clients holds. They are in no quarter and are served last, so
+            that all others hold what they hold without them.
 
     Returns:
         Per client its labels, ascending.
 
     Raises:
-        ValueError: If there are fewer than 3 classes.
+        ValueError: If there are fewer than 3 classes, or fewer than a late client is to hold.
     """
     num_clients, num_classes = len(train_sizes), len(train_available)
     if num_classes < 3:
         raise ValueError(f"the data set has {num_classes} classes; the paper's partition needs at least 3")
-    kinds = np.array([PAPER_KINDS[4 * client // num_clients] or num_classes for client in range(num_clients)])
+    if max(late_labels, default=0) > num_classes:
+        raise ValueError(f"late_labels holds {max(late_labels)}; the data set has {num_classes} classes")
+    early = num_clients - len(late_labels)
+    kinds = np.array([PAPER_KINDS[4 * client // early] or num_classes for client in range(early)] + [*late_labels])
     available = np.maximum(np.stack([train_available, test_available]), 1e-9)
     # [2, num_clients, num_classes]: the part of a class, in either split, that one of a client's labels uses up.
     parts = (np.stack([train_sizes, test_sizes]) / kinds)[:, :, None] / available[:, None, :]
-    holds = _greedy(kinds, np.asarray(train_sizes), parts)
-    _repair(holds, parts)
+    sizes, holds = np.asarray(train_sizes), np.zeros((num_clients, num_classes), dtype=bool)
+    holds[:early] = _greedy(kinds[:early], sizes[:early], parts[:, :early], used=np.zeros((2, num_classes)))
+    _repair(holds[:early], parts[:, :early])
+    used = (parts * holds).sum(axis=1)
+    holds[early:] = _greedy(kinds[early:], sizes[early:], parts[:, early:], used)
     return tuple(tuple(np.flatnonzero(row).tolist()) for row in holds)
 
 
-def _greedy(kinds: np.ndarray, train_sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
+def _greedy(kinds: np.ndarray, train_sizes: np.ndarray, parts: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """``used`` is ``[2, num_classes]``, what others use up already."""
     num_clients, num_classes = parts.shape[1:]
     holds = np.zeros((num_clients, num_classes), dtype=bool)
-    used = np.zeros((2, num_classes))
+    used = used.copy()
     for client in np.lexsort((np.arange(num_clients), -train_sizes, kinds, kinds < num_classes)):
         fullest = (used + parts[:, client]).max(axis=0)
         chosen = np.argsort(fullest, kind="stable")[: kinds[client]]

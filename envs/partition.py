@@ -40,6 +40,7 @@ def make_partition(
     test_sizes: Sequence[int],
     *,
     alpha: float = 0.5,
+    late_labels: Sequence[int] = (),
     seed: int = 0,
 ) -> Partition:
     """Deals training and test samples to clients.
@@ -54,6 +55,7 @@ def make_partition(
         train_sizes: ``[num_clients]`` training samples wanted.
         test_sizes: ``[num_clients]`` test samples wanted.
         alpha: Concentration of the Dirichlet partitions.
+        late_labels: With ``paper``, labels of each of the last clients, see ``paper_label_sets``.
         seed: Changes which samples are drawn and nothing else.
 
     Raises:
@@ -68,7 +70,7 @@ def make_partition(
     train_available = np.bincount(train_labels, minlength=num_classes)
     test_available = np.bincount(test_labels, minlength=num_classes)
     if kind == "paper":
-        label_sets = paper_label_sets(train_sizes, test_sizes, train_available, test_available)
+        label_sets = paper_label_sets(train_sizes, test_sizes, train_available, test_available, late_labels)
         train_counts = equal_counts(label_sets, train_sizes, num_classes)
     elif kind == "dirichlet_over_clients":
         train_counts = counts_over_clients(train_sizes, train_available, alpha)

@@ -14,9 +14,10 @@ from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, command_line
 from experiments.resume import study_to_resume
 from experiments.rows import ROWS_FILE
-from experiments.scenarios import SCENARIOS
+from experiments.scenarios import ELSEWHERE, SCENARIOS
 from experiments.settings import ENV_PREFIX, parse_search, parse_settings
-from experiments.study import Study
+from experiments.study import Study, TrialStart
+from experiments.transfer import find_sources
 
 T = TypeVar("T")
 
@@ -35,8 +36,10 @@ examples:
       other settings: keys of BippoConfig.training, or env. and a field of envs.FederationConfig
   python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
+  python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
+      starts from the policies of an earlier study with the same clients, each from its own method's and seed's
   python -m experiments.tune_bippo --resume RESULTS_DIR
-      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run
+      goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run. A search goes on too
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -58,11 +61,20 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--list", action="store_true", help="show scenarios and methods, and stop")
     what = result.add_argument_group("what to run")
     what.add_argument("--scenario", default="digits", metavar="NAME", help="default: digits")
-    what.add_argument("--methods", nargs="+", metavar="NAME", help="default: bippo fedavg; with --search: bippo")
+    what.add_argument(
+        "--methods", nargs="+", metavar="NAME", help="default: bippo fedavg; with --search or --init-from: bippo"
+    )
     what.add_argument("--seeds", nargs="+", type=int, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     what.add_argument("--rounds", type=int, metavar="N", help="FL rounds per trial; default: the scenario's")
     what.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="other settings for all trials"
+    )
+    what.add_argument(
+        "--init-from",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="start from policies trained before, with the same clients: a results folder (each trial takes those of "
+        "its method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum",
     )
     search = result.add_argument_group("tuning")
     search.add_argument(
@@ -80,7 +92,9 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
     )
-    again.add_argument("--force", action="store_true", help="although the scenario or a package has changed")
+    again.add_argument(
+        "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
+    )
     return result
 
 
@@ -94,6 +108,8 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         return _study_to_resume(arguments)
     if arguments.force:
         raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
+    if arguments.scenario in ELSEWHERE:
+        raise ValueError(f"{arguments.scenario} is a command of its own: {ELSEWHERE[arguments.scenario][0]}")
     scenario = look_up("scenario", arguments.scenario, SCENARIOS)
     settings, search = parse_settings(arguments.set), parse_search(arguments.search)
     if arguments.num_samples is not None and not search:
@@ -104,10 +120,13 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     if both:
         raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
     rounds = _positive("--rounds", arguments.rounds, scenario.rounds)
+    init_from = arguments.init_from.expanduser().resolve() if arguments.init_from else None
+    methods, seeds = _methods(arguments.methods, search, init_from), _distinct("--seeds", arguments.seeds)
+    trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in seeds]
     return Study(
         scenario=scenario,
-        methods=_methods(arguments.methods, search),
-        seeds=_distinct("--seeds", arguments.seeds),
+        methods=methods,
+        seeds=seeds,
         rounds=rounds,
         results_dir=_results_dir(arguments.results_dir, scenario.name),
         data_dir=_data_dir(arguments),
@@ -117,11 +136,13 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
         checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
         command=command_line("experiments.tune_bippo", argv),
+        init_from=str(init_from or ""),
+        sources=find_sources(init_from, trials) if init_from else {},
     )
 
 
 def _study_to_resume(arguments: argparse.Namespace) -> Study:
-    fixed = ("scenario", "methods", "seeds", "rounds", "set", "search", "num_samples", "results_dir")
+    fixed = ("scenario", "methods", "seeds", "rounds", "set", "search", "num_samples", "results_dir", "init_from")
     given = [name for name in fixed if getattr(arguments, name) != parser().get_default(name)]
     if given:
         flag = f"--{given[0].replace('_', '-')}"
@@ -139,10 +160,15 @@ def _data_dir(arguments: argparse.Namespace) -> str | None:
     return str(arguments.data_dir.expanduser().resolve()) if arguments.data_dir else None
 
 
-def _methods(names: Sequence[str] | None, search: dict[str, str]) -> tuple[str, ...]:
-    methods = _distinct("--methods", names or (["bippo"] if search else ["bippo", "fedavg"]))
+def _methods(names: Sequence[str] | None, search: dict[str, str], init_from: Path | None) -> tuple[str, ...]:
+    methods = _distinct("--methods", names or (["bippo"] if search or init_from else ["bippo", "fedavg"]))
     for name in methods:
         method = look_up("method", name, METHODS)
+        if init_from and not method.learns:
+            raise ValueError(
+                f"{name} learns nothing, so starting from the policies in {init_from} changes nothing; "
+                "leave it out of --methods"
+            )
         if search and not method.learns and not any(k.startswith(ENV_PREFIX) or k in method.settings for k in search):
             raise ValueError(
                 f"{name} learns nothing, so searching {', '.join(search)} changes nothing; leave it out of --methods"

@@ -18,7 +18,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from experiments.overhead_report import record, stream_line, targets_table, write_report
-from experiments.overhead_rows import BIPPO, ROWS_FILE, STOCK, Case, Measurement, from_record, read_rows, write_rows
+from experiments.overhead_rows import (
+    BIPPO,
+    CENTRAL,
+    ROWS_FILE,
+    STOCK,
+    Case,
+    Measurement,
+    from_record,
+    read_rows,
+    write_rows,
+)
 from experiments.provenance import command_line
 
 EXIT_FAILED_CASES = 1
@@ -38,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--participants", type=int, metavar="K", help="clients trained per round; default: 20")
     result.add_argument("--participation", type=float, metavar="SHARE", help="the same as a share of the clients")
     result.add_argument("--rounds", type=int, default=50, metavar="N", help="measured rounds per case; default: 50")
+    result.add_argument("--central-max", type=int, default=1000, metavar="N", help="most for the central network")
     result.add_argument("--stock-max", type=int, default=100, metavar="N", help="most clients for stock RLlib")
     result.add_argument("--stock-rounds", type=int, default=10, metavar="N", help="its measured rounds; default: 10")
     result.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/overhead-DATE-TIME")
@@ -53,7 +64,8 @@ def cases_of(arguments: argparse.Namespace) -> list[Case]:
     """The cases the arguments ask for, in the order they run. ValueError for what cannot be run."""
     _at_least("--rounds", arguments.rounds, MIN_ROUNDS)
     _at_least("--stock-rounds", arguments.stock_rounds, MIN_STOCK_ROUNDS)
-    _at_least("--stock-max", arguments.stock_max, 0)
+    for flag in ("--stock-max", "--central-max"):
+        _at_least(flag, getattr(arguments, flag[2:].replace("-", "_")), 0)
     repeated = [n for index, n in enumerate(arguments.clients) if n in arguments.clients[:index]]
     if repeated:
         raise ValueError(f"--clients has {repeated[0]} twice; name each number once")
@@ -63,6 +75,8 @@ def cases_of(arguments: argparse.Namespace) -> list[Case]:
             _at_least("--clients", clients, 1)
             trained = _participants(rule, clients)
             cases.append(Case(BIPPO, rule, clients, trained, arguments.rounds))
+            if clients <= arguments.central_max:
+                cases.append(Case(CENTRAL, rule, clients, trained, arguments.rounds))
             if clients <= arguments.stock_max:
                 cases.append(Case(STOCK, rule, clients, trained, arguments.stock_rounds))
     return cases

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bippo_rllib import central_policy_macs, policy_macs
-from experiments.overhead_rows import BIPPO, STOCK, Case, Measurement, to_json
+from experiments.overhead_rows import BIPPO, CENTRAL, STOCK, Case, Measurement, to_json
 from experiments.overhead_stopwatch import PARTS, Stopwatch
-from experiments.overhead_subjects import PAIR, Subject, build_bippo, build_stock
+from experiments.overhead_subjects import PAIR, Subject, build_bippo, build_central, build_stock
 
-WARM_UP_PAIRS = {BIPPO: 5, STOCK: 1}
+BUILDERS = {BIPPO: build_bippo, CENTRAL: build_central, STOCK: build_stock}
+WARM_UP_PAIRS = {BIPPO: 5, CENTRAL: 5, STOCK: 1}
 
 
 def measure(case: Case) -> Measurement:
@@ -33,7 +34,7 @@ def measure(case: Case) -> Measurement:
         RuntimeError: If another number of clients took part than the case says.
     """
     start = time.perf_counter()
-    subject = {BIPPO: build_bippo, STOCK: build_stock}[case.implementation](case, Stopwatch())
+    subject = BUILDERS[case.implementation](case, Stopwatch())
     build_s = time.perf_counter() - start
     for _ in range(WARM_UP_PAIRS[case.implementation]):
         _pair(subject)
@@ -57,7 +58,7 @@ def _pairs(subject: Subject, case: Case) -> tuple[dict[str, NDArray[np.float64]]
     before = env.participations
     records = [_pair(subject) for _ in range(pairs)]
     taken_part = (env.participations - before) / (pairs * PAIR)
-    if case.implementation == BIPPO and taken_part != case.num_participants:
+    if case.implementation != STOCK and taken_part != case.num_participants:
         raise RuntimeError(f"{taken_part} clients took part per round; the case says {case.num_participants}")
     columns = {name: np.array([record[name] for record in records]) for name in records[0]}
     return columns, float(columns.pop("updated").mean())

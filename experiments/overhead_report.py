@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-from experiments.overhead_rows import BIPPO, STOCK, Measurement
+from experiments.overhead_rows import BIPPO, CENTRAL, STOCK, Measurement
 from experiments.overhead_targets import targets
 from experiments.plots import Style, save_figure
 from experiments.tables import Record, markdown_table
 
-NAMES = {BIPPO: "BIPPO", STOCK: "stock RLlib"}
+NAMES = {BIPPO: "BIPPO", CENTRAL: "central network", STOCK: "stock RLlib"}
 TIME_COLUMNS = ("clients", "trained", "who", "RL ms", "forward", "sampler", "bookkeeping", "learner", "kernel ms")
 SIZE_COLUMNS = ("clients", "trained", "who", "MiB", "build s", "ckpt s", "ckpt MiB", "ckpt files")
 
@@ -29,7 +29,7 @@ def record(row: Measurement) -> Record:
         "who": NAMES[row.case.implementation],
         "RL ms": _figures(row.rl_ms),
         "forward": _figures(row.forward_ms),
-        "sampler": _figures(row.sampler_ms) if row.case.implementation == BIPPO else "–",
+        "sampler": _figures(row.sampler_ms) if row.case.implementation != STOCK else "–",
         "bookkeeping": _figures(row.bookkeeping_ms),
         "learner": _figures(row.learner_ms),
         "kernel ms": "–" if kernel is None else _figures(kernel),
@@ -97,6 +97,7 @@ class Line(NamedTuple):
 
 LINES = (
     Line("stock RLlib", Style("#D55E00", (5, 2), "s"), lambda row: row.rl_ms, STOCK),
+    Line("central network", Style("#009E73", (6, 1.5, 1.5, 1.5), "D"), lambda row: row.rl_ms, CENTRAL),
     Line("BIPPO", Style("#0072B2", (), "o"), lambda row: row.rl_ms, BIPPO),
     Line("bare kernel", Style("#000000", (1.5, 1.5), "^"), lambda row: row.kernel_ms, BIPPO),
 )

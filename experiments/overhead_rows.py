@@ -13,7 +13,7 @@ from typing import Any
 from experiments.provenance import git_commit, machine, package_versions
 
 ROWS_FILE = "overhead.json"
-BIPPO, STOCK = "bippo", "rllib"
+BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Measurement:
     Milliseconds are per round, medians over pairs of rounds: a policy is updated with every second participation, so a
     pair holds one update of each participant. `rl_ms` is everything of `algo.train()` outside the environment and
     splits into the four below it; `bookkeeping_ms` is what is left of each pair. `_first` and `_last` are over the
-    first and last hundred rounds (half of the rounds if there are fewer than two hundred). `kernel_*` are None and
-    `sampler_ms` 0 for stock RLlib.
+    first and last hundred rounds (half of the rounds if there are fewer than two hundred). `kernel_*` are None
+    but for BIPPO, and `sampler_ms` is 0 for stock RLlib.
     """
 
     case: Case

@@ -1,4 +1,5 @@
-"""What `experiments.overhead` measures, with stopwatches in place: our algorithm, its bare kernel, stock RLlib."""
+"""What `experiments.overhead` measures, with stopwatches in place: BIPPO and its bare kernel, the central network,
+stock RLlib."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from bippo_rllib import BippoConfig, BudgetSamplerConnector, ParallelEnvAdapter
+from bippo_rllib import BippoConfig, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
 from bippo_rllib.agent_policies import policy_of
+from bippo_rllib.central_policy import CENTRAL as CENTRAL_POLICY
 from bippo_rllib.client_policy import policy_outputs
 from bippo_rllib.learner import NUM_POLICIES_UPDATED
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY
@@ -58,22 +60,32 @@ class TimedSampler(BudgetSamplerConnector):
 
 def build_bippo(case: Case, watch: Stopwatch) -> Subject:
     """Our algorithm; a pair is two `train()`."""
-    config = (
-        BippoConfig()
-        .environment(FreeRounds, env_config=_env_config(case))
-        .env_runners(module_to_env_connector=lambda env, spaces: TimedSampler(watch))
-        .debugging(seed=0)
-    )
-    algo = config.build_algo()
+    algo = _build(BippoConfig(), case, watch)
     watch.wrap(algo.bank, "act", "forward")
-    watch.wrap(algo.learner_group, "update", "learner")
+    return _subject(algo, bare_kernel(algo.bank, case.num_participants), watch)
 
+
+def build_central(case: Case, watch: Stopwatch) -> Subject:
+    """The central baselines' network over all clients; a pair is two `train()`, of which the second updates it."""
+    algo = _build(CentralPPOConfig(), case, watch)
+    watch.wrap(algo.bank[CENTRAL_POLICY], "act", "forward")
+    return _subject(algo, None, watch)
+
+
+def _build(config: BippoConfig, case: Case, watch: Stopwatch) -> Any:
+    config.environment(FreeRounds, env_config=_env_config(case)).debugging(seed=0)
+    config.env_runners(module_to_env_connector=lambda env, spaces: TimedSampler(watch))
+    algo = config.build_algo()
+    watch.wrap(algo.learner_group, "update", "learner")
+    return algo
+
+
+def _subject(algo: Any, kernel: Callable[[], tuple[float, float]] | None, watch: Stopwatch) -> Subject:
     def pair() -> int:
         results = [algo.train() for _ in range(PAIR)]
         return sum(result["learners"]["__all_modules__"][NUM_POLICIES_UPDATED] for result in results)
 
-    adapter = algo.env_runner.env.envs[0].unwrapped
-    return Subject(algo, adapter, pair, bare_kernel(algo.bank, case.num_participants), watch)
+    return Subject(algo, algo.env_runner.env.envs[0].unwrapped, pair, kernel, watch)
 
 
 def bare_kernel(bank: PolicyBank, num_participants: int) -> Callable[[], tuple[float, float]]:

@@ -14,6 +14,7 @@ from ray import tune
 
 _TERMINAL_INTERVAL_S = 0.5
 _PLAIN_INTERVAL_S = 15.0
+_FIRST_INTERVAL_S = 3.0
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Progress(tune.Callback):
     """Shows trials while Tune runs them and keeps what the end of the study needs to know.
 
     Finished trials leave one line each. On a terminal the running ones are redrawn below in place; elsewhere a line
-    about the whole study appears every 15 s.
+    about the whole study appears after 3 s and then every 15 s.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Progress(tune.Callback):
         self._out, self._clock, self._live = out, clock, out.isatty()
         self._started = self._drawn_at = clock()
         self._lines_drawn = 0
+        self._interval_s = _TERMINAL_INTERVAL_S if self._live else _FIRST_INTERVAL_S
         self._width = name_width
 
     def on_trial_start(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
@@ -93,7 +95,7 @@ class Progress(tune.Callback):
         self._finish(self._of(trial), "FAILED")
 
     def on_step_end(self, iteration: int, trials: Sequence[Any], **info: Any) -> None:
-        if self._clock() - self._drawn_at >= (_TERMINAL_INTERVAL_S if self._live else _PLAIN_INTERVAL_S):
+        if self._clock() - self._drawn_at >= self._interval_s:
             self._draw()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -128,6 +130,7 @@ class Progress(tune.Callback):
         self._drawn_at = self._clock()
         overall = self._overall()
         if not self._live:
+            self._interval_s = _PLAIN_INTERVAL_S
             self._print(overall)
             return
         running = [t for t in self.trials.values() if t.state in ("starting", "running")]

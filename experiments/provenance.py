@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.draws import from_text
 from experiments.federation_record import FederationRecord
 
 RUN_FILE = "run.json"
@@ -25,9 +27,10 @@ _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "sciki
 class RunInfo:
     """What a results folder was made from.
 
-    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts. `resolved` is the federation with its clients, None in a run.json without them.
-    `init_from` is the checkpoint that policies started from, empty where they started from scratch.
+    `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
+    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the
+    federation with its clients, None in a run.json without them. `init_from` is what policies started from, empty
+    where from scratch; `init_policies` the checkpoint of each trial, its hash and what it was trained on.
     """
 
     scenario: str
@@ -39,10 +42,18 @@ class RunInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
+    draws: Sequence[Mapping[str, str]] = ()
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
     resolved: FederationRecord | None = None
     init_from: str = ""
+    init_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:
+    """A federation as it reads back from run.json: lists for tuples, dicts for events."""
+    record = asdict(RunInfo("", 0.0, 0, dict(federation), (), ()))
+    return json.loads(json.dumps(record, default=str))["federation"]
 
 
 def command_line(module: str, argv: Sequence[str]) -> str:
@@ -96,9 +107,23 @@ def write_run_info(results_dir: Path, info: RunInfo) -> Path:
         "started": _now(),
         "commit": git_commit(),
         "packages": package_versions(),
+        "churn_traces": churn_traces(info),
         "machine": machine(),
     }
     return _write(Path(results_dir), record)
+
+
+def churn_traces(info: RunInfo) -> dict[str, str]:
+    """sha256 of the content of each churn trace file that a study reads, by path; "unreadable" where it cannot be."""
+    named = [info.federation.get("churn_trace"), *(draw.get("env.churn_trace") for draw in from_text(info.draws))]
+    return {str(path): _sha256(Path(path)) for path in dict.fromkeys(named) if path}
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "unreadable"
 
 
 def add_resumption(results_dir: Path) -> None:
@@ -111,6 +136,11 @@ def add_resumption(results_dir: Path) -> None:
 def read_packages(results_dir: Path) -> dict[str, str]:
     """Versions of the packages that a study was started with."""
     return dict(json.loads((Path(results_dir) / RUN_FILE).read_text()).get("packages", {}))
+
+
+def read_churn_traces(results_dir: Path) -> dict[str, str]:
+    """What `churn_traces` was when a study was started."""
+    return dict(json.loads((Path(results_dir) / RUN_FILE).read_text()).get("churn_traces", {}))
 
 
 def _now() -> str:
@@ -146,6 +176,10 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
 def _write(results_dir: Path, record: Mapping[str, Any]) -> Path:
     path = results_dir / RUN_FILE
     unfinished = path.with_name(f"{RUN_FILE}.tmp")
-    unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     return path

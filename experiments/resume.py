@@ -7,11 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.checkpoints import finished, make_ready
+from experiments.asha_journal import stopped_trials
+from experiments.checkpoints import finished, make_ready, newest_checkpoint
+from experiments.draws import from_text
 from experiments.naming import look_up
-from experiments.provenance import RUN_FILE, package_versions, read_packages, read_run_info
+from experiments.provenance import (
+    RUN_FILE,
+    as_written,
+    churn_traces,
+    package_versions,
+    read_churn_traces,
+    read_packages,
+    read_run_info,
+)
 from experiments.scenarios import SCENARIOS
-from experiments.study import Study, TrialStart
+from experiments.study import Study
+from experiments.transfer import PolicySource, check_unchanged
 
 
 def study_to_resume(
@@ -29,16 +40,14 @@ def study_to_resume(
         data_dir: Where the data lies now, if it has moved.
         parallel_trials: As for a new study.
         checkpoint_every: As for a new study.
-        force: Go on although the scenario or a package has changed.
+        force: Go on although the scenario, a churn trace or a package has changed.
 
     Raises:
-        ValueError: If it is no study, was a search, or something it depends on has changed.
+        ValueError: If it is no study, or something it depends on has changed.
     """
     info = read_run_info(results_dir)
     if info is None:
         raise ValueError(f"nothing to resume: {results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
-    if info.search:
-        raise ValueError("a search cannot be resumed: what ASHA stopped depends on what ran beside it; run it again")
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.methods),
@@ -47,23 +56,32 @@ def study_to_resume(
         results_dir=results_dir,
         data_dir=data_dir or info.federation.get("data_dir"),
         settings=info.settings,
+        search=info.search,
+        num_samples=info.num_samples,
+        recorded_draws=from_text(info.draws) if info.draws else None,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
         command=info.command,
+        init_from=info.init_from,
+        sources={name: PolicySource(**source) for name, source in info.init_policies.items()},
     )
-    differences = changes(dict(info.federation), dict(study.federation), "scenario")
+    differences = changes(dict(info.federation), as_written(study.federation), "scenario")
     differences += changes(read_packages(results_dir), package_versions(), "package")
+    differences += changes(read_churn_traces(results_dir), churn_traces(study.run_info), "sha256 of churn trace")
     if differences and not force:
         raise ValueError(
             f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and after would not "
             "belong together; go on all the same with --force"
         )
+    stopped = stopped_trials(results_dir)
     left = [
-        TrialStart(method, seed)
-        for method in study.methods
-        for seed in study.seeds
-        if not finished(results_dir / TrialStart(method, seed).name, study.rounds)
+        start
+        for start in study.all_starts
+        if not finished(results_dir / start.name, stopped.get(start.name, study.rounds))
     ]
+    for start in left:
+        if start.init_from and newest_checkpoint(results_dir / start.name) is None:
+            check_unchanged(start.init_from, start.init_sha256)
     return replace(study, starts=tuple(left))
 
 

@@ -57,6 +57,11 @@ class RowCallback(RLlibCallback):
         self._env_seconds = algorithm.env_seconds
         self._epsilon = _epsilon(algorithm)
 
+    def on_policies_loaded(self, algorithm: Bippo) -> None:
+        """The first round is selected with another epsilon now, and round 0 may have been run."""
+        self._epsilon = _epsilon(algorithm)
+        self._env_seconds = algorithm.env_seconds
+
     def on_resumed(self, algorithm: Bippo) -> None:
         """Go on after the round that a restored checkpoint was taken in."""
         self._epsilon = _epsilon(algorithm)
@@ -114,6 +119,7 @@ class RowCallback(RLlibCallback):
             "selected": list(last.selected),
             "clients": list(last.clients),
             "costs_j": list(last.costs_j),
+            "probing_j": last.probing_j,
             "accuracies": list(last.accuracies),
             "epsilon": epsilon,
             "fl_seconds": last.fl_seconds,

@@ -6,45 +6,15 @@ A scenario fixes what is compared (data, clients, devices, budget, rounds, targe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from envs.churn import JOIN, LEAVE, ChurnEvent
+from envs.config import CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ, paper_cpu_freq_hz
+from experiments.scenario import PaperResult, Scenario
 
-@dataclass(frozen=True)
-class PaperResult:
-    """What the paper's summary table prints for one method.
-
-    `rounds_to_target` are rounds, accuracies are shares of 1; None where the paper prints a dash. The paper does not
-    say over what `accuracy_std` is taken; its size fits the spread over all rounds of all seeds, so we print that
-    beside it.
-    """
-
-    rounds_to_target: float | None
-    rounds_to_target_std: float | None
-    mean_accuracy: float
-    accuracy_std: float
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A named setting.
-
-    `federation` holds keywords of `envs.parallel_env`, without `rounds`, `seed` and `data_dir`, which a study adds.
-    """
-
-    name: str
-    description: str
-    federation: Mapping[str, Any]
-    rounds: int
-    target_accuracy: float
-    paper_section: str | None = None
-    paper: Mapping[str, PaperResult] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "federation", MappingProxyType(dict(self.federation)))
-        object.__setattr__(self, "paper", MappingProxyType(dict(self.paper)))
-
+__all__ = ["ELSEWHERE", "SCENARIOS", "PaperResult", "Scenario"]
 
 # What all of the paper's experiments with 20 clients share (section 5.1 and its table of hyperparameters).
 _PAPER: Mapping[str, Any] = {
@@ -123,6 +93,115 @@ IMAGE_FOLDER = Scenario(
     target_accuracy=0.80,
 )
 
+# The 20 clients of FASHION_MNIST, with the same data, devices and budget, and two more. Which balanced clients leave is
+# not in the paper: a cheap and an expensive one, so that 8 cheap and 12 expensive clients are left, as at the start.
+CHURN = Scenario(
+    name="churn",
+    description="fashion-mnist with two clients that join after round 100 and two that leave after round 150",
+    federation={
+        **FASHION_MNIST.federation,
+        "num_clients": 22,
+        "late_labels": (10, 1),
+        "cpu_freq_hz": (*paper_cpu_freq_hz(20), CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ),
+    },
+    rounds=200,
+    target_accuracy=0.80,
+    paper_section="5.5",
+    paper={
+        "bippo": PaperResult(43.0, 10.416, 0.784, 0.139),
+        "fppo": PaperResult(41.75, 13.663, 0.767, 0.158),
+        "ippo": PaperResult(66.75, 17.297, 0.754, 0.158),
+        "ppo": PaperResult(43.0, 12.748, 0.739, 0.158),
+        "fedavg": PaperResult(89.5, 43.396, 0.698, 0.160),
+        "poca": PaperResult(None, None, 0.495, 0.160),
+    },
+    paper_accuracy="post-target accuracy",
+    churn=(
+        ChurnEvent(100, 20, JOIN),  # cheap, all labels
+        ChurnEvent(100, 21, JOIN),  # expensive, one label
+        ChurnEvent(150, 0, LEAVE),  # cheap, all labels
+        ChurnEvent(150, 2, LEAVE),  # expensive, all labels
+    ),
+    compared_with="fashion-mnist",
+)
+
+MEDIUM_FREQ_HZ = 1430e6
+
+# The paper prints neither the sizes nor who has which device. Ours: 48 sizes evenly from 600 to 1,800, in an order (13
+# is coprime to 48) in which every quarter has the mean 1,200; devices in turn, so that every quarter has four of each.
+SCALABILITY = Scenario(
+    name="scalability",
+    description="Fashion-MNIST, 48 clients, three device types, 600 to 1,800 samples each, budget 11 %",
+    federation={
+        **FASHION_MNIST.federation,
+        "num_clients": 48,
+        "train_samples": tuple(round(600 + 1200 * (13 * client % 48) / 47) for client in range(48)),
+        "cpu_freq_hz": (CHEAP_FREQ_HZ, MEDIUM_FREQ_HZ, EXPENSIVE_FREQ_HZ) * 16,
+        "budget_share": 0.11,
+    },
+    rounds=300,
+    target_accuracy=0.80,
+    paper_section="5.6",
+    paper={
+        "bippo": PaperResult(110.333, 32.014, 0.709, 0.178),
+        "fppo": PaperResult(72.667, 9.843, 0.736, 0.170),
+        "ippo": PaperResult(201.333, 22.455, 0.657, 0.178),
+        "ppo": PaperResult(197.333, 54.199, 0.678, 0.183),
+        "fedavg": PaperResult(242.5, 57.5, 0.621, 0.164),
+        "poca": PaperResult(None, None, 0.396, 0.133),
+    },
+)
+
+# Section 5.4 has figures only, no row in the table: "an almost 10 % accuracy gain" of pretrained over untrained BIPPO.
+TRANSFER = replace(
+    CIFAR10,
+    name="transfer",
+    description="cifar10 for policies from fashion-mnist (--init-from); from scratch without (wants a GPU)",
+    paper_section="5.4",
+    paper={},
+    pretrained_on="fashion-mnist",
+)
+
+# ResNet-18's 11 million parameters cost most of a cheap client's joules; without them computing counts for more, and a
+# cheap client takes 17 %, an expensive one 72 % of the budget instead of 47 % and 52 %.
+CIFAR10_SMALL = Scenario(
+    name="cifar10-small",
+    description="cifar10 with a CNN of 33,834 parameters and 2.8 million MACs, for a CPU",
+    federation={**CIFAR10.federation, "model": "cnn_small_color"},
+    rounds=200,
+    target_accuracy=0.40,
+)
+
+TRANSFER_SMALL = replace(
+    CIFAR10_SMALL,
+    name="transfer-small",
+    description="cifar10-small for policies from fashion-mnist (--init-from); from scratch without",
+    pretrained_on="fashion-mnist",
+)
+
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
-    {s.name: s for s in (DIGITS, FASHION_MNIST, CIFAR10, IMAGE_FOLDER)}
+    {
+        scenario.name: scenario
+        for scenario in (
+            DIGITS,
+            FASHION_MNIST,
+            CIFAR10,
+            TRANSFER,
+            CHURN,
+            SCALABILITY,
+            CIFAR10_SMALL,
+            TRANSFER_SMALL,
+            IMAGE_FOLDER,
+        )
+    }
+)
+
+#: Experiments of the paper that are no study: name -> command and what it does.
+ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "overhead": (
+            "python -m experiments.overhead",
+            "MACs and wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
+        )
+    }
 )

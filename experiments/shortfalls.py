@@ -39,7 +39,7 @@ def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: p
     seeds = list(info.seeds) if info else sorted(int(seed) for seed in rows["seed"].unique())
     rounds = info.rounds if info else int(rows["round"].max())
     if info and info.search:
-        return _search_shortfalls(summaries, rounds, len(seeds) * info.num_samples)
+        return _search_shortfalls(summaries, rounds, len(seeds) * (len(info.draws) or info.num_samples))
     done = {(t.method, t.seed): t.rounds for summary in summaries for t in summary.trials}
     missing = [(method, seed) for method in methods for seed in seeds if done.get((method, seed), 0) < rounds]
     return [_shortfall(method, seed, done.get((method, seed)), rounds) for method, seed in missing]

@@ -18,6 +18,7 @@ from experiments.checkpoints import write_manifest
 from experiments.methods import METHODS
 from experiments.row_callback import RowCallback, TrialInfo
 from experiments.settings import apply_settings, describe, split_settings
+from experiments.transfer import check_unchanged
 
 
 def bippo_config(
@@ -42,7 +43,8 @@ def bippo_config(
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
     """The configuration of one point of a study's search space, see `study.param_space`."""
-    searched, trial = dict(space["search"]), space["trial"]
+    trial = space["trial"]
+    searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
     return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
 
@@ -56,10 +58,16 @@ class StudyTrial(Bippo):
         # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
         is_point = isinstance(config, dict) and "scenario" in config
         super().__init__(config_of(config) if is_point else config, **kwargs)
-        if is_point and config["trial"]["resume_from"]:
-            self.restore_from_path(config["trial"]["resume_from"])
+        trial = config["trial"] if is_point else {}
+        if trial.get("resume_from"):
+            self.restore_from_path(trial["resume_from"])
             for callback in self._row_callbacks():
                 callback.on_resumed(self)
+        elif trial.get("init_from"):
+            check_unchanged(trial["init_from"], trial["init_sha256"])
+            self.load_policies(trial["init_from"], epsilon={**config["settings"], **config["search"]}.get("epsilon"))
+            for callback in self._row_callbacks():
+                callback.on_policies_loaded(self)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:

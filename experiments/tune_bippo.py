@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.arguments import parser, study_of
+from experiments.disk_space import full_disk_message, tells_of_full_disk
 from experiments.methods import METHODS
 from experiments.provenance import RUN_FILE
-from experiments.report import build_report, write_report
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
-from experiments.scenarios import SCENARIOS
+from experiments.scenarios import ELSEWHERE, SCENARIOS
 from experiments.study import Study, check_study
 from experiments.study_lock import study_lock
 from experiments.tune_run import Failure, quiet, run_study
@@ -23,14 +23,17 @@ from experiments.tune_run import Failure, quiet, run_study
 EXIT_FAILED_TRIALS = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+LOADING = "checking settings and loading data ..."
+RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behind), then mean accuracy over seeds"
 
 
 def listing() -> str:
     """Scenarios and methods, a line each."""
-    width = max(len(name) for name in (*SCENARIOS, *METHODS))
+    width = max(len(name) for name in (*SCENARIOS, *METHODS, *ELSEWHERE))
     scenarios = [f"  {s.name:<{width}}  {s.description}; {s.rounds} rounds" for s in SCENARIOS.values()]
     methods = [f"  {method.name:<{width}}  {method.description}" for method in METHODS.values()]
-    return "\n".join(["scenarios", *scenarios, "", "methods", *methods])
+    commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in ELSEWHERE.items()]
+    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, "", "commands of their own", *commands])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +53,7 @@ def _main(argv: Sequence[str]) -> int:
             print(listing())
             return 0
         study = study_of(arguments, argv)
+        print(LOADING, flush=True)  # imports and data take seconds
         quiet()
         check_study(study)
         with ExitStack() as held:
@@ -80,18 +84,19 @@ def _run(study: Study) -> int:
         study = ready(study)
     try:
         failures = run_study(study) if study.trial_starts else []
-    except OSError as error:
-        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
-        return EXIT_FAILED_TRIALS
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
-        if not study.search:
-            print(
-                f"go on with: python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}", file=sys.stderr
-            )
+        print(f"go on with: {_resume_command(study)}", file=sys.stderr)
         if any(study.results_dir.rglob(ROWS_FILE)):
             _finish(study, _print_report)
         return EXIT_INTERRUPTED
+    except Exception as error:
+        if tells_of_full_disk(error):
+            return _full_disk(study)
+        if not isinstance(error, OSError):
+            raise
+        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
+        return EXIT_FAILED_TRIALS
     if any(study.results_dir.rglob(ROWS_FILE)):
         _finish(study, _print_report)
     for failure in failures:
@@ -99,19 +104,41 @@ def _run(study: Study) -> int:
     return EXIT_FAILED_TRIALS if failures else 0
 
 
+def _full_disk(study: Study) -> int:
+    can_resume = (study.results_dir / RUN_FILE).exists()
+    print(f"error: {full_disk_message(study.results_dir, can_resume, _resume_command(study))}", file=sys.stderr)
+    return EXIT_FAILED_TRIALS
+
+
 def _announcement(study: Study) -> str:
     factors = [_count(len(study.methods), "method"), _count(len(study.seeds), "seed")]
-    factors += [_count(study.num_samples, "setting")] if study.search else []
+    factors += [_count(len(study.draws), "setting")] if study.search else []
     trials = f"{_count(study.num_trials, 'trial')} of {_count(study.rounds, 'round')}"
     if study.starts is not None:
-        asked = _count(len(study.methods) * len(study.seeds), "trial")
+        asked = _count(len(study.all_starts), "trial")
         if not study.starts:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
     return (
         f"{study.scenario.name}: {study.scenario.description}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"
+        f"{_scenario_notes(study)}"
     )
+
+
+def _scenario_notes(study: Study) -> str:
+    """What is not in the scenario's one line, a line each."""
+    scenario = study.scenario
+    notes = []
+    if scenario.churn:
+        scaled = f"; scaled from {scenario.rounds} rounds" if study.rounds != scenario.rounds else ""
+        notes.append(f"churn: {scenario.churn_words(study.rounds)}{scaled}")
+    if study.init_from:
+        trained = sorted({source.words for source in study.sources.values()} - {""})
+        notes.append(f"policies from {_short(Path(study.init_from))}" + (f" ({'; '.join(trained)})" if trained else ""))
+    elif scenario.pretrained_on:
+        notes.append(f"policies from scratch; --init-from takes the results folder of a {scenario.pretrained_on} study")
+    return "".join(f"{note}\n" for note in notes)
 
 
 def _count(number: int, noun: str) -> str:
@@ -127,6 +154,8 @@ def _finish(study: Study, act: Callable[[Study], None]) -> None:
 
 
 def _print_report(study: Study) -> None:
+    from experiments.report import build_report, write_report  # matplotlib takes its time
+
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)
     folder = _short(study.results_dir)
@@ -134,7 +163,8 @@ def _print_report(study: Study) -> None:
     print(f"\n{report.text()}\n")
     if study.search:
         best = report.summaries[0]
-        print(f"best setting   --methods {best.method} --set {best.setting}\n")
+        print(f"best setting   --methods {best.method} --set {best.setting}")
+        print(f"ranked by      {RANKING}\n")
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
@@ -145,6 +175,10 @@ def _print_report(study: Study) -> None:
 
 def _failure_line(failure: Failure) -> str:
     return f"error: trial {failure.trial} failed: {failure.cause} (whole traceback: {_short(Path(failure.error_file))})"
+
+
+def _resume_command(study: Study) -> str:
+    return f"python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}"
 
 
 def _quoted(path: Path) -> str:

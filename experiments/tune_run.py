@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import logging
 import os
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from experiments.asha_journal import JOURNAL_FILE
 from experiments.federation_record import resolve
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.settings import split_settings
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ray.tune import ResultGrid, Tuner
 
     from experiments.progress import Progress
+    from experiments.study_end import FullDiskWatch
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,11 @@ def quiet() -> None:
 
 
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
-    """Run all trials and return those that failed; rows and run.json are in `study.results_dir` whatever happens."""
+    """Run all trials and return those that failed; rows and run.json are in `study.results_dir` whatever happens.
+
+    Raises:
+        OSError: If the disk got full.
+    """
     quiet()
     import ray
 
@@ -53,9 +60,11 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
         write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)
+    out = out or sys.stdout
+    print("starting Ray ...", file=out, flush=True)
     started_ray = start_ray(study.parallel_trials)
     try:
-        return _run_trials(study, out or sys.stdout)
+        return _run_trials(study, out)
     finally:
         if started_ray:
             ray.shutdown()
@@ -83,14 +92,19 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     import ray
 
     from experiments.progress import Progress
+    from experiments.study_end import FullDiskWatch
 
     cores, gpus = int(ray.cluster_resources()["CPU"]), ray.cluster_resources().get("GPU", 0.0)
     side_by_side = max(1, min(study.parallel_trials or cores, cores, study.num_trials))
     uses_gpu = str(study.federation.get("device", "cpu")).startswith("cuda")
     progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
-    tuner = _tuner(study, progress, side_by_side, min(1.0, gpus / side_by_side) if uses_gpu else 0.0)
+    watch = FullDiskWatch()
+    tuner = _tuner(study, progress, watch, side_by_side, min(1.0, gpus / side_by_side) if uses_gpu else 0.0)
     try:
-        return _failures(tuner.fit())
+        failures = _failures(tuner.fit())
+        if watch.noticed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(study.results_dir))
+        return failures
     except KeyboardInterrupt:
         progress.keep_logs()
         raise
@@ -99,46 +113,40 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
 
 
-def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float) -> Tuner:
+def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, side_by_side: int, gpu_share: float) -> Tuner:
     from ray import tune
     from ray.tune.search.basic_variant import BasicVariantGenerator
 
     from experiments.row_callback import ROLLING_ACCURACY
     from experiments.scheduler import SeedwiseASHA
+    from experiments.study_end import StudyEnd
     from experiments.trial import StudyTrial
 
+    journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
         StudyTrial,
         param_space=param_space(study, gpu_share),
         tune_config=tune.TuneConfig(
-            # One draw of the searched settings per sample, shared by all methods and seeds; the same draws every time.
-            search_alg=BasicVariantGenerator(
-                max_concurrent=side_by_side, constant_grid_search=True, random_state=study.seeds[0]
-            ),
-            num_samples=study.num_samples,
-            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds) if study.search else None,
-            trial_dirname_creator=_trial_name(bool(study.search)),
-            trial_name_creator=_trial_name(bool(study.search)),
+            search_alg=BasicVariantGenerator(max_concurrent=side_by_side),
+            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
+            trial_dirname_creator=_trial_name,
+            trial_name_creator=_trial_name,
         ),
         run_config=tune.RunConfig(
             name=study.results_dir.name,
             storage_path=str(study.results_dir.parent),
-            stop={"round": study.rounds},
+            stop=StudyEnd(study.rounds, watch),
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
-            callbacks=[progress],
+            callbacks=[progress, watch],
             verbose=0,
         ),
     )
 
 
-def _trial_name(searching: bool) -> Any:
-    def name(trial: Any) -> str:
-        plain = TrialStart(**trial.config["trial"]).name
-        return f"{plain}-{trial.trial_id.rsplit('_', 1)[-1]}" if searching else plain
-
-    return name
+def _trial_name(trial: Any) -> str:
+    return TrialStart(**trial.config["trial"]).name
 
 
 def _failures(results: ResultGrid) -> list[Failure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from row_factory import make_rows, write_trial
 from experiments import benchmark, tune_bippo
 from experiments.study import Study
 from experiments.tune_run import Failure
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +28,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert tune_bippo.main(arguments) == 2
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
-    assert line.startswith("error: ") and captured.out == ""
+    assert line.startswith("error: ") and captured.out in ("", f"{tune_bippo.LOADING}\n")
     return line
 
 
@@ -44,6 +48,10 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--search lr", "--search 'lr' is not key=value"),
         ("--search lr=0.1", "expected one of Tune's functions"),
         ("--search lr=uniform(2)", "--search lr=uniform(2):"),
+        ("--search gamma=uniform(0.5,1.5)", "--search gamma=uniform(0.5,1.5) reaches 1.49999"),
+        ("--search num_epochs=randint(0,9)", "--search num_epochs=randint(0,9) reaches 0: num_epochs is 0"),
+        ("--search epsilon=choice([0.5,2])", "--search epsilon=choice([0.5,2]) reaches 2: epsilon"),
+        ("--search env.local_epochs=choice([1,0])", "reaches 0: local_epochs is 0"),
         ("--search lr=loguniform(1e-4,1e-2) --methods fedavg", "fedavg learns nothing"),
         ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
         ("--set epsilon_deca=0.9", "unknown setting 'epsilon_deca': did you mean epsilon_decay"),
@@ -56,6 +64,12 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_bad_input_is_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in refusal(arguments.split(), capsys)
+
+
+def test_the_first_line_waits_for_nothing_that_takes_seconds() -> None:
+    code = "import sys, experiments.tune_bippo; print([m for m in ('ray', 'torch', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
 
 
 def test_missing_data_names_the_ways_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

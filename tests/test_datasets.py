@@ -117,7 +117,29 @@ def test_missing_data_names_the_ways_to_get_it(tmp_path, name, ways):
         datasets.load_dataset(name)
 
 
-def test_a_zip_is_to_be_unzipped(tmp_path):
+def test_zipped_image_folders_are_read_as_they_are(tmp_path):
+    folder = write_image_folders(tmp_path / "images")
+    (tmp_path / "data").mkdir()
+    shutil.make_archive(str(tmp_path / "data" / "cifar10-images"), "zip", folder)
+    unzipped = datasets.load_dataset("cifar10", folder)
+    for name, root in (("cifar10", tmp_path / "data"), ("image_folder", tmp_path / "data" / "cifar10-images.zip")):
+        zipped = datasets.load_dataset(name, root)
+        check(zipped, 3, 32, 40, 40)
+        assert zipped.classes == unzipped.classes
+        assert torch.equal(zipped.train_images, unzipped.train_images)
+        assert torch.equal(zipped.test_labels, unzipped.test_labels)
+
+
+def test_a_broken_image_in_a_zip_is_named(tmp_path):
+    folder = write_image_folders(tmp_path / "images")
+    broken = sorted((folder / "train" / "class_3").iterdir())[0]
+    broken.write_bytes(b"no image")
+    shutil.make_archive(str(tmp_path / "cifar"), "zip", folder)
+    with pytest.raises(ValueError, match=rf"corrupt image file .*cifar.zip/train/class_3/{broken.name}"):
+        datasets.load_dataset("image_folder", tmp_path / "cifar.zip")
+
+
+def test_a_zip_that_holds_something_else_is_to_be_unzipped(tmp_path):
     (tmp_path / "cifar10-images.zip").write_bytes(b"")
     with pytest.raises(ValueError, match=r"unzip .*cifar10-images.zip"):
         datasets.load_dataset("cifar10", tmp_path)

@@ -19,6 +19,7 @@ RAY_FREE = [
     "bippo_rllib.objectives",
     "bippo_rllib.participation_buffer",
     "bippo_rllib.sampler",
+    "bippo_rllib.saved_policies",
     "bippo_rllib.stacked_actor_critic",
     "bippo_rllib.stacked_adam",
     "bippo_rllib.stacked_ppo",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bippo_rllib import Bippo
 from bippo_rllib.parallel_env import KEYWORDS_KEY
+from envs import ChurnEvent
+from envs.round_result import RoundResult
 from experiments.methods import METHODS
 from experiments.row_callback import TrialInfo
 from experiments.scenarios import DIGITS
@@ -16,8 +20,12 @@ from experiments.trial import bippo_config
 SMALL = {**DIGITS.federation, "num_clients": 8, "budget_share": 0.4, "local_epochs": 1}
 
 
-def config(method: str, settings: dict[str, Any] | None = None) -> Any:
-    return bippo_config(TrialInfo("digits", method, 7), SMALL, settings or {}, rounds=4)
+CHURN = (ChurnEvent(2, 7, "join"), ChurnEvent(3, 0, "leave"))
+
+
+def config(method: str, settings: dict[str, Any] | None = None, seed: int = 7, **federation: Any) -> Any:
+    info = TrialInfo("digits", method, seed)
+    return bippo_config(info, {**SMALL, **federation}, settings or {}, rounds=4)
 
 
 def infos_after(algo: Bippo) -> dict[str, dict[str, Any]]:
@@ -51,6 +59,30 @@ def test_heuristics_select_what_a_hand_would(method: str, key: str, sign: float,
     algo.stop()
 
 
+def rounds_and_model(algo: Bippo, rounds: int) -> tuple[list[RoundResult], bytes]:
+    done = []
+    for _ in range(rounds):
+        algo.train()
+        done.append(algo.parallel_env.last_round)
+    return done, pickle.dumps((algo.bank.get_state(), algo.parallel_env.get_state()["weights"].numpy()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_seed_fixes_every_method_through_churn_and_a_restart(method: str, ray_session: None, tmp_path: Path) -> None:
+    whole = config(method, churn=CHURN).build_algo()
+    rounds, model = rounds_and_model(whole, 4)
+    first, second = config(method, churn=CHURN).build_algo(), config(method, churn=CHURN).build_algo()
+    before, _ = rounds_and_model(first, 2)
+    second.restore_from_path(first.save_to_path(str(tmp_path)))
+    after, model_again = rounds_and_model(second, 2)
+    assert before + after == rounds
+    assert model_again == model
+    assert all(done.energy_j <= done.budget_j * (1 + 1e-9) for done in rounds)
+    assert [len(done.clients) for done in rounds] == [7, 7, 8, 7]
+    for algo in (whole, first, second):
+        algo.stop()
+
+
 def test_only_methods_that_rank_by_loss_have_it_computed() -> None:
     with_loss = {name for name in METHODS if config(name).env_config[KEYWORDS_KEY].get("with_loss")}
     assert with_loss == {"poc", "pocd"}
@@ -67,3 +99,28 @@ def test_the_number_of_candidates_reaches_the_published_power_of_choice_only() -
     assert drawn == {"poc": False, "pocd": True, "bippo": False}
     assert config("pocd", {"candidates": 4}).candidates == 4
     assert config("pocd").candidates == 6
+
+
+def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
+    charged = {
+        name
+        for name in METHODS
+        if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config[KEYWORDS_KEY]
+    }
+    assert set(METHODS) - charged == {"fedavg"}
+
+
+def test_samplers_are_compared_with_the_same_policies() -> None:
+    """The paper's sampler figure: `--methods bippo ippo bippo-greedy`."""
+    samplers = {name: config(name) for name in ("bippo", "ippo", "bippo-greedy")}
+    assert {name: each.sampler for name, each in samplers.items()} == {
+        "bippo": "epsilon_greedy",
+        "ippo": "stochastic",
+        "bippo-greedy": "greedy",
+    }
+    differing = {
+        key
+        for key, value in samplers["bippo"].to_dict().items()
+        if key not in ("callbacks", "callbacks_class") and value != samplers["bippo-greedy"].to_dict()[key]
+    }
+    assert differing == {"sampler"}

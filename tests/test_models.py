@@ -16,6 +16,8 @@ from envs.models import build_model, get_flat, num_parameters, set_flat, weight_
         ("digits_cnn", (1, 8, 8), 1_370),
         # 20*26 + 50*501 + 500*801 + 10*501
         ("cnn", (1, 28, 28), 431_080),
+        # 16*(27+1) + 32*(144+1) + 64*(288+1) + 10*(1,024+1)
+        ("cnn_small_color", (3, 32, 32), 33_834),
         ("resnet18", (3, 32, 32), 11_173_962),
     ],
 )
@@ -25,12 +27,20 @@ def test_parameter_counts(name, shape, parameters):
     assert model(torch.zeros(2, *shape)).shape == (2, 10)
 
 
-def test_resnet18_macs_of_the_paper():
-    """555,422,720 multiply-accumulates in convolutions and linear layers; a MAC is two operations."""
+@pytest.mark.parametrize(
+    ("name", "macs"),
+    [
+        ("resnet18", 555_422_720),  # the paper's, in convolutions and linear layers
+        # 32*32 * 27 * 16 + 16*16 * 144 * 32 + 8*8 * 288 * 64 + 1,024 * 10
+        ("cnn_small_color", 2_811_904),
+    ],
+)
+def test_macs_on_cifar10(name, macs):
+    """Multiply-accumulates of one image; a MAC is two operations."""
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
-        build_model("resnet18", (3, 32, 32), 10)(torch.zeros(1, 3, 32, 32))
-    assert counter.get_total_flops() // 2 == 555_422_720
+        build_model(name, (3, 32, 32), 10)(torch.zeros(1, 3, 32, 32))
+    assert counter.get_total_flops() // 2 == macs
 
 
 def test_initialisation_is_keyed_and_leaves_the_global_generator_alone():
@@ -61,12 +71,14 @@ def test_weights_in_channels_last_keep_their_logical_order():
     assert torch.equal(get_flat(model.to(memory_format=torch.channels_last)), flat)
 
 
-@pytest.mark.parametrize(("name", "shape"), [("cnn", (1, 8, 8)), ("resnet18", (3, 4, 4))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("cnn", (1, 8, 8)), ("cnn_small_color", (3, 4, 4)), ("resnet18", (3, 4, 4))]
+)
 def test_too_small_images_are_refused(name, shape):
     with pytest.raises(ValueError, match=rf"model '{name}' needs images of at least \d+ pixels"):
         build_model(name, shape, 10)
 
 
 def test_unknown_model():
-    with pytest.raises(ValueError, match="model is 'vgg'; choose one of digits_cnn, cnn, resnet18"):
+    with pytest.raises(ValueError, match="model is 'vgg'; choose one of digits_cnn, cnn, cnn_small_color, resnet18"):
         build_model("vgg", (3, 32, 32), 10)

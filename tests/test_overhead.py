@@ -14,10 +14,13 @@ import pytest
 from experiments import overhead
 from experiments.overhead_profile import floor
 from experiments.overhead_report import macs_table, size_table, targets_table, time_table, write_report
-from experiments.overhead_rows import BIPPO, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
+from experiments.overhead_rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
 from experiments.overhead_targets import targets
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+OURS_ONLY = ["--stock-max", "0", "--central-max", "0"]
 
 
 def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **figures) -> Measurement:
@@ -60,6 +63,14 @@ def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, t
     assert found.resident_mib_last > 100.0
 
 
+def test_the_central_network_is_updated_once_in_two_rounds(ray_session):
+    from experiments.overhead_measure import measure
+
+    found = measure(Case(CENTRAL, "7", 30, 7, 20))
+    assert found.updates_per_round == 0.5
+    assert min(found.forward_ms, found.sampler_ms, found.learner_ms) > 0.0 and found.kernel_ms is None
+
+
 def test_building_and_training_make_no_module_per_policy(ray_session):
     from experiments.overhead_stopwatch import Stopwatch
     from experiments.overhead_subjects import build_bippo
@@ -88,14 +99,15 @@ def test_another_number_of_participants_is_an_error(ray_session, monkeypatch):
 
 
 def test_cases_in_the_order_they_run():
-    arguments = overhead.parser().parse_args(
-        ["--clients", "300", "20", "--participants", "20", "--participation", "0.1", "--stock-max", "100"]
-    )
+    line = "--clients 300 20 --participants 20 --participation 0.1 --stock-max 100 --central-max 20"
+    arguments = overhead.parser().parse_args(line.split())
     assert [(c.implementation, c.rule, c.num_clients, c.num_participants) for c in overhead.cases_of(arguments)] == [
         (BIPPO, "20", 20, 20),
+        (CENTRAL, "20", 20, 20),
         (STOCK, "20", 20, 20),
         (BIPPO, "20", 300, 20),
         (BIPPO, "10 %", 20, 2),
+        (CENTRAL, "10 %", 20, 2),
         (STOCK, "10 %", 20, 2),
         (BIPPO, "10 %", 300, 30),
     ]
@@ -142,7 +154,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
         return row(clients=case.num_clients)
 
     monkeypatch.setattr(overhead, "run_case", run_case)
-    assert overhead.main(["--clients", "20", "48", "--stock-max", "0", "--results-dir", str(tmp_path)]) == 130
+    assert overhead.main(["--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 130
     assert "1 of 2 cases are kept" in capsys.readouterr().err
     assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [20]
 
@@ -154,7 +166,7 @@ def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkey
         return row(clients=case.num_clients)
 
     monkeypatch.setattr(overhead, "run_case", run_case)
-    assert overhead.main(["--clients", "20", "48", "--stock-max", "0", "--results-dir", str(tmp_path)]) == 1
+    assert overhead.main(["--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 1
     assert "error: bippo with 20 clients: no memory" in capsys.readouterr().err
     assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [48]
 

@@ -82,3 +82,15 @@ def test_time_left_is_not_guessed_from_nothing() -> None:
     assert overall_line(0, 600, 0, 6, 12.0).endswith("elapsed 0:12   estimating time left")
     # A tenth took 12 minutes: nine times as much is left, 1 h 48 min.
     assert overall_line(60, 600, 0, 6, 720.0).endswith("elapsed 12:00   about 1:48:00 left")
+
+
+def test_the_first_line_comes_soon_and_the_next_ones_do_not() -> None:
+    now, out = 0.0, io.StringIO()
+    progress = Progress(rounds=10, num_trials=1, name_width=12, out=out, clock=lambda: now)
+    shown = []
+    for second in range(34):
+        now = float(second)
+        progress.on_step_end(second, [])
+        if len(out.getvalue().splitlines()) > len(shown):
+            shown.append(second)
+    assert shown == [3, 18, 33]

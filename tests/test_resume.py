@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import pickle
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from row_factory import make_rows, write_trial
 
+from bippo_rllib import Bippo
 from experiments import tune_bippo
+from experiments.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
 from experiments.checkpoints import RESUMED, checkpoint_at, finished, make_ready, newest_checkpoint, write_manifest
 from experiments.provenance import RunInfo, write_run_info
 from experiments.resume import study_to_resume
@@ -25,7 +30,6 @@ from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.scenarios import SCENARIOS
 from experiments.study_lock import study_lock
 
-POLICIES = Path("learner_group", "learner", "rl_module", "module_state.pkl")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -131,31 +135,69 @@ def test_what_is_left_is_resumed_and_changes_are_named(tmp_path: Path) -> None:
     assert len(study_to_resume(tmp_path, force=True).trial_starts) == 1
 
 
+def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
+    fixed, chosen = tmp_path / "fixed.csv", tmp_path / "chosen.csv"
+    for trace in (fixed, chosen):
+        trace.write_text("client,join_round,leave_round\n0,0,3\n")
+    path = {"churn_trace": str(fixed)}
+    draws = [{"env.churn_trace": repr(str(chosen)), "lr": "0.1"}, {"env.churn_trace": "None", "lr": "0.1"}]
+    searched = {"search": {"env.churn_trace": "choice([])", "lr": "choice([0.1])"}, "draws": draws}
+    federation = {**SCENARIOS["digits"].federation, **path}
+    write_run_info(tmp_path, info(federation=federation, settings={"env.churn_trace": str(fixed)}, **searched))
+    assert len(study_to_resume(tmp_path).trial_starts) == 4
+    recorded = json.loads((tmp_path / "run.json").read_text())["churn_traces"]
+    assert recorded == {str(trace): hashlib.sha256(trace.read_bytes()).hexdigest() for trace in (fixed, chosen)}
+    fixed.write_text("client,join_round,leave_round\n0,0,4\n")
+    chosen.unlink()
+    now = hashlib.sha256(fixed.read_bytes()).hexdigest()
+    with pytest.raises(ValueError, match="--force") as error:
+        study_to_resume(tmp_path)
+    assert f"churn trace {fixed} was {recorded[str(fixed)]}, is {now}" in str(error.value)
+    assert f"churn trace {chosen} was {recorded[str(chosen)]}, is unreadable" in str(error.value)
+    assert len(study_to_resume(tmp_path, force=True).trial_starts) == 4
+
+
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing to resume"):
-        study_to_resume(tmp_path)
-    write_run_info(tmp_path, info(search={"lr": "uniform(0,1)"}))
-    with pytest.raises(ValueError, match="a search cannot be resumed"):
         study_to_resume(tmp_path)
 
 
 TINY = ["--methods", "bippo", "--seeds", "7", "--rounds", "60", "--checkpoint-every", "7", "--parallel-trials", "1"]
 
 
-def rows_so_far(folder: Path) -> int:
-    files = list(folder.rglob(ROWS_FILE))
+def rows_so_far(folder: Path, trial: str) -> int:
+    files = list(folder.glob(f"{trial}/{ROWS_FILE}"))
     return pq.read_metadata(files[0]).num_rows if files else 0
 
 
-def final_weights(trial_dir: Path) -> dict:
-    return pickle.loads((newest_checkpoint(trial_dir).path / POLICIES).read_bytes())
+def final_state(trial_dir: Path) -> dict[str, Any]:
+    """Everything that a run can go on from, out of its last checkpoint; tensors as hashes."""
+    algo = Bippo.from_checkpoint(str(newest_checkpoint(trial_dir).path))
+    try:
+        learner, env = algo.learner_group._learner, algo.parallel_env
+        federation, last_round = env.get_state(), env.last_round
+        return {
+            "model": digest(federation["weights"].numpy()),
+            "policies": digest(algo.bank.flat.numpy()),
+            **{f"adam {name}": digest(moments.numpy()) for name, moments in vars(learner.adam.all).items()},
+            **{name: digest(v) for name, v in learner.buffer.get_state(np.arange(len(algo.bank))).items()},
+            "sampler": algo.sampler.get_state(),
+            "last round": last_round,
+        }
+    finally:
+        algo.stop()
 
 
-def kill_after(num_rows: int, folder: Path) -> None:
-    """Run the study in a process of its own, and kill that once there are so many rows."""
-    command = [sys.executable, "-m", "experiments.tune_bippo", *TINY, "--results-dir", str(folder)]
+def digest(array: Any) -> str:
+    values = np.ascontiguousarray(array)
+    return hashlib.sha256(f"{values.dtype}{values.shape}".encode() + values.tobytes()).hexdigest()
+
+
+def kill_after(num_rows: int, folder: Path, arguments: Sequence[str] = TINY, trial: str = "*") -> None:
+    """Run the study in a process of its own, and kill that once a trial has so many rows."""
+    command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while rows_so_far(folder) < num_rows and process.poll() is None:
+    while rows_so_far(folder, trial) < num_rows and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -172,11 +214,40 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert tune_bippo.main([*TINY, "--results-dir", str(undisturbed)]) == 0
     expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    ours, theirs = (final_weights(folder / "bippo-seed7") for folder in (killed, undisturbed))
-    assert all((ours[client][name] == theirs[client][name]).all() for client in theirs for name in theirs[client])
+    ours, theirs = (final_state(folder / "bippo-seed7") for folder in (killed, undisturbed))
+    assert ours == theirs
+    assert {"model", "policies", "adam steps", "sampler"} <= ours.keys() and len(ours) >= 9
+    assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**60 is far below
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
     assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
     assert "nothing is left of 1 trial" in capsys.readouterr().out
+
+
+SEARCH = ["--methods", "bippo", "--seeds", "7", "--rounds", "12", "--checkpoint-every", "2", "--parallel-trials", "1"]
+SEARCH += ["--search", "lr=loguniform(1e-4,1e-1)", "epsilon_decay=uniform(0.5,0.9)", "--num-samples", "3"]
+
+
+def test_a_killed_search_goes_on_with_the_same_draws_and_decisions(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    kill_after(5, killed, SEARCH, trial="*-00001")  # in the second trial, when the first has ended
+    assert not finished(killed / "bippo-seed7-00001", 12)
+    before = {path: path.read_bytes() for path in (killed / "bippo-seed7-00000").glob(ROWS_FILE)}
+    time.sleep(1.0)
+    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    assert "resuming 2 trials of 12 rounds (of 3 trials)" in capsys.readouterr().out
+    assert before and all(path.read_bytes() == content for path, content in before.items())
+    assert tune_bippo.main([*SEARCH, "--results-dir", str(undisturbed)]) == 0
+    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert found["setting"].nunique() == 3
+    # One trial at a time, so ASHA's decisions are the same too; some of them stopped a trial.
+    decisions = read_decisions(undisturbed / JOURNAL_FILE)
+    assert read_decisions(killed / JOURNAL_FILE) == decisions
+    assert stopped_trials(killed) and found.groupby("trial").size().min() < 12
+    assert tune_bippo.main(["--resume", str(killed)]) == 0  # what was stopped early counts as finished
+    assert "nothing is left of 3 trials" in capsys.readouterr().out
 
 
 def test_a_results_folder_takes_one_study_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

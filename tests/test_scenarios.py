@@ -14,10 +14,12 @@ from experiments.trial import bippo_config
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_scenario_is_a_valid_federation(scenario: Scenario) -> None:
-    config = envs.FederationConfig(**scenario.federation, rounds=scenario.rounds)
-    assert config.num_clients == 20
+    config = envs.FederationConfig(**scenario.federation_for(scenario.rounds), rounds=scenario.rounds)
+    assert config.num_clients == {"churn": 22, "scalability": 48}.get(scenario.name, 20)
     assert 0 < scenario.target_accuracy < 1
     assert "\n" not in scenario.description
+    for other in (scenario.compared_with, scenario.pretrained_on):
+        assert other is None or SCENARIOS[other].federation["dataset"]
 
 
 def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:
@@ -25,6 +27,14 @@ def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:
     assert env.budget_j == pytest.approx(0.107 * env.costs_j.sum())
     # 8 cheap and 12 expensive devices, as in the paper.
     assert sorted(env.costs_j.round(9).tolist()) == [env.costs_j.min().round(9)] * 8 + [env.costs_j.max().round(9)] * 12
+
+
+@pytest.mark.parametrize("name", ["digits", "fashion-mnist", "cifar10", "image-folder"])
+def test_a_data_sets_defaults_are_its_scenarios_settings(name: str) -> None:
+    given = envs.FederationConfig(**SCENARIOS[name].federation)
+    default = envs.FederationConfig(dataset=given.dataset)
+    for field in ("model_name", "local_batch_size", "learning_rate", "local_epochs", "train_sizes", "test_sizes"):
+        assert getattr(default, field) == getattr(given, field), field
 
 
 @pytest.mark.parametrize(("name", "model", "share"), [("fashion-mnist", "cnn", 0.107), ("cifar10", "resnet18", 0.10)])

@@ -1,0 +1,125 @@
+"""The actors and critics in a checkpoint, and whether they fit. Works without Ray."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_MODULES = Path("learner_group", "learner", "rl_module")
+_STATE = "module_state.pkl"
+_CENTRAL = "central"
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class PolicyPlan:
+    """Whose policies there are, and how large.
+
+    Attributes:
+        clients: Policy ids; of a central network whom it is for, in agent order.
+        obs_dim: Inputs of each actor and critic.
+        hidden_size: Their hidden units.
+        central: One network for all clients instead of one each.
+    """
+
+    clients: tuple[str, ...]
+    obs_dim: int
+    hidden_size: int
+    central: bool = False
+
+    @property
+    def kind(self) -> str:
+        """In words."""
+        return f"one central network for {len(self.clients)} clients" if self.central else "a policy for each client"
+
+
+@dataclass(frozen=True)
+class SavedPolicies:
+    """What a checkpoint holds.
+
+    Attributes:
+        folder: The checkpoint.
+        plan: Whose policies, and how large.
+        state: State dict of the RLModule: policy id -> name -> array, or the central network's.
+    """
+
+    folder: Path
+    plan: PolicyPlan
+    state: Mapping[str, Any]
+
+    def check_fit(self, wanted: PolicyPlan) -> None:
+        """Refuses policies that cannot start an algorithm with ``wanted`` policies.
+
+        Raises:
+            ValueError: Naming what differs on both sides.
+        """
+        found = self.plan
+        if found.central != wanted.central:
+            raise ValueError(f"{self.folder} holds {found.kind}, but {wanted.kind} is to start from it")
+        if set(found.clients) != set(wanted.clients):
+            raise ValueError(
+                f"{self.folder} is of other clients: only in the checkpoint {_only(found.clients, wanted.clients)}, "
+                f"only here {_only(wanted.clients, found.clients)}; start from a run with the same clients"
+            )
+        if found.central and found.clients != wanted.clients:
+            raise ValueError(f"{self.folder} has the clients in another order; a central network is tied to the order")
+        if found.hidden_size != wanted.hidden_size:
+            raise ValueError(
+                f"{self.folder} has policies of {found.hidden_size} hidden units, here they have "
+                f"{wanted.hidden_size}; use the same hidden_size"
+            )
+        if found.obs_dim != wanted.obs_dim:
+            raise ValueError(
+                f"{self.folder} has policies that observe {found.obs_dim} numbers, here they observe {wanted.obs_dim}; "
+                "start from a run with the same observations"
+            )
+
+
+def policies_file(folder: str | Path) -> Path:
+    """The one file of a checkpoint that holds its policies.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    modules = Path(folder) / _MODULES
+    for file in (modules / _CENTRAL / _STATE, modules / _STATE):
+        if file.is_file():
+            return file
+    raise ValueError(f"no policies at {modules}; give the folder that Bippo.save_to_path wrote")
+
+
+def policies_sha256(folder: str | Path) -> str:
+    """Hash of that file."""
+    return hashlib.sha256(policies_file(folder).read_bytes()).hexdigest()
+
+
+def read_policies(folder: str | Path) -> SavedPolicies:
+    """Reads the policies out of a checkpoint written by ``Bippo.save_to_path`` or Tune.
+
+    Checkpoints are pickles: load only those you trust.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    file = policies_file(folder)
+    try:
+        state = pickle.loads(file.read_bytes())
+        central = file.parent.name == _CENTRAL
+        example = state["parameters"] if central else next(iter(state.values()))
+        hidden_size, obs_dim = example["actor.0.weight"].shape
+        clients = state["clients"] if central else state
+        return SavedPolicies(Path(folder), PolicyPlan(tuple(clients), obs_dim, hidden_size, central), state)
+    except Exception as error:
+        raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
+
+
+def _only(these: Sequence[str], others: Sequence[str]) -> str:
+    """Those of ``these`` that are not among ``others``, the first few by name."""
+    known = set(others)
+    names = [name for name in these if name not in known]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (", ".join(names[:_MOST_NAMED]) + more) or "none"

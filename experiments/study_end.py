@@ -1,0 +1,42 @@
+"""What ends trials: the last round, and for all of them a full disk, which none of them would survive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.stopper import Stopper
+
+from experiments.disk_space import tells_of_full_disk
+
+
+class FullDiskWatch(tune.Callback):
+    """Notices the first trial that fails because nothing can be written.
+
+    Attributes:
+        noticed: Whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.noticed = False
+
+    def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        # Tune's local copy: the one in the results folder may be what could not be written.
+        error_file = trial.error_file
+        text = Path(error_file).read_text() if error_file and Path(error_file).exists() else ""
+        self.noticed = self.noticed or tells_of_full_disk(text)
+
+
+class StudyEnd(Stopper):
+    """Stops a trial after its last round, and all trials once the disk is full."""
+
+    def __init__(self, rounds: int, watch: FullDiskWatch) -> None:
+        self._rounds, self._watch = rounds, watch
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return bool(result["round"] >= self._rounds)
+
+    def stop_all(self) -> bool:
+        return self._watch.noticed

@@ -1,0 +1,75 @@
+"""A full disk: one line that says which folder, what is kept and how to go on; what was written stays readable."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from row_factory import make_rows
+
+from experiments import tune_bippo
+from experiments.disk_space import tells_of_full_disk
+from experiments.rows import ROWS_FILE, RowWriter, read_rows
+
+STUDY = ["--methods", "bippo", "fedavg", "--seeds", "7", "--rounds", "5", "--parallel-trials", "1"]
+
+
+def full_disk(path: Path) -> None:
+    """Whoever writes to that path gets ENOSPC from the system."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to("/dev/full")
+
+
+def test_rows_on_a_full_disk_leave_the_old_file_as_it_was(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, interval_s=0.0)
+    rows = make_rows([0.5] * 3)
+    writer.append(rows[0])
+    full_disk(tmp_path / f"{ROWS_FILE}.tmp")
+    with pytest.raises(OSError, match="No space left") as error:
+        writer.append(rows[1])
+    assert tells_of_full_disk(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == [ROWS_FILE]
+    assert pq.read_table(tmp_path / ROWS_FILE)["round"].to_pylist() == [1]
+    writer.append(rows[2])  # there is room again: nothing was lost
+    assert pq.read_table(tmp_path / ROWS_FILE)["round"].to_pylist() == [1, 2, 3]
+
+
+def test_a_full_disk_is_told_from_other_errors() -> None:
+    try:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError as cause:
+            raise RuntimeError("the trial failed") from cause
+    except RuntimeError as error:
+        assert tells_of_full_disk(error)
+    assert tells_of_full_disk(OSError(errno.EDQUOT, "quota"))
+    assert tells_of_full_disk("OSError: [Errno 28] Error writing bytes to file. Detail: No space left on device")
+    assert not tells_of_full_disk(OSError(errno.EACCES, "Permission denied"))
+    assert not tells_of_full_disk(pa.ArrowInvalid("no such column"))
+
+
+def test_a_study_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full_disk(tmp_path / "run.json.tmp")
+    assert tune_bippo.main([*STUDY, "--results-dir", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no space left on the disk of ") and line.endswith("then run the command again")
+
+
+def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full_disk(tmp_path / "bippo-seed7" / f"{ROWS_FILE}.tmp")
+    assert tune_bippo.main([*STUDY, "--results-dir", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "MiB free)" in line or "GiB free)" in line
+    assert f"are kept in {tmp_path}. Make room" in line
+    assert line.endswith(f"go on with: python -m experiments.tune_bippo --resume {tmp_path}")
+    assert not (tmp_path / "fedavg-seed7" / ROWS_FILE).exists()  # the whole study stops, not one trial after the other
+    assert tune_bippo.main(["--resume", str(tmp_path)]) == 0
+    assert read_rows(tmp_path).groupby("method")["round"].apply(list).to_dict() == {
+        "bippo": [1, 2, 3, 4, 5],
+        "fedavg": [1, 2, 3, 4, 5],
+    }

@@ -1,0 +1,278 @@
+"""Policies of one run as the start of another: weights travel bit for bit, nothing else does; misfits are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import envs
+from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig
+from bippo_rllib.saved_policies import policies_file, policies_sha256, read_policies
+from experiments import tune_bippo
+from experiments.checkpoints import newest_checkpoint
+from experiments.provenance import as_written, read_run_info
+from experiments.resume import study_to_resume
+from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+
+ROOT = Path(__file__).resolve().parents[1]
+WORLD: dict[str, Any] = {
+    "num_clients": 6,
+    "train_samples": 20,
+    "test_samples": 10,
+    "local_epochs": 1,
+    "budget_share": 0.5,
+    "rounds": 50,
+}
+SETTINGS = ["--set", *(f"env.{key}={value}" for key, value in WORLD.items() if key != "rounds")]
+
+
+def build(config: BippoConfig | None = None, **changes: Any) -> Bippo:
+    config = config or BippoConfig()
+    config.environment(envs.parallel_env, env_config={**WORLD, **changes})
+    return config.debugging(seed=7, log_level="ERROR").build_algo()
+
+
+@pytest.fixture(scope="module")
+def checkpoints(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of a policy for each client and of a central network, 12 rounds old, with waiting participations."""
+    folder, found = tmp_path_factory.mktemp("source"), {}
+    for name, config in (("independent", BippoConfig()), ("central", CentralPPOConfig())):
+        algo = build(config)
+        for _ in range(13):
+            algo.train()
+        found[name] = Path(algo.save_to_path(str(folder / name)))
+        algo.stop()
+    return found
+
+
+def test_weights_are_the_checkpoints_and_all_else_is_fresh(checkpoints: dict[str, Path]) -> None:
+    algo = build(lr=0.01)
+    fresh, adam = algo.bank.flat.clone(), algo.learner_group._learner.adam
+    for _ in range(3):
+        algo.train()
+    algo.load_policies(checkpoints["independent"])
+    saved = read_policies(checkpoints["independent"]).state
+    ours = algo.bank.get_state()
+    assert list(ours) == list(saved) == [f"client_{n:03d}" for n in range(6)]
+    assert all((ours[client][name] == saved[client][name]).all() for client in saved for name in saved[client])
+    assert not torch.equal(algo.bank.flat, fresh)
+    learner = algo.learner_group._learner
+    assert learner.adam is not adam and learner.adam.all.steps.tolist() == [0] * 6
+    assert not learner.adam.all.exp_avg.any() and not learner.adam.all.exp_avg_sq.any()
+    assert learner.buffer.counts.tolist() == [0] * 6
+    assert algo.sampler.epsilon == 0.05
+    before = algo.bank.flat.clone()
+    for _ in range(4):
+        algo.train()
+    assert not torch.equal(algo.bank.flat, before)  # it goes on learning
+    algo.stop()
+
+
+def test_a_central_network_of_the_same_clients_travels_too(checkpoints: dict[str, Path]) -> None:
+    algo = build(CentralPPOConfig())
+    algo.load_policies(checkpoints["central"])
+    saved = read_policies(checkpoints["central"]).state
+    algo.train()  # one round: no update yet
+    policy, learner = algo.env_runner.module["central"], algo.learner_group._learner
+    assert all((policy.get_state()["parameters"][name] == array).all() for name, array in saved["parameters"].items())
+    assert learner.adam.all.steps.tolist() == [0] and len(learner._rounds) == 1
+    algo.stop()
+
+
+def test_epsilon_can_be_said(checkpoints: dict[str, Path]) -> None:
+    algo = build()
+    algo.load_policies(checkpoints["independent"], epsilon=0.3)
+    assert algo.sampler.epsilon == 0.3
+    algo.stop()
+
+
+def test_misfits_are_refused_with_both_sides(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    independent, central = checkpoints["independent"], checkpoints["central"]
+    for algo, source, message in (
+        (build(num_clients=8), independent, "only in the checkpoint none, only here client_006, client_007"),
+        (build(BippoConfig().training(hidden_size=16)), independent, "of 128 hidden units, here they have 16"),
+        (build(), central, "holds one central network for 6 clients, but a policy for each client is to start"),
+        (build(CentralPPOConfig(), num_clients=8), central, "only here client_006, client_007"),
+        (build(), other_observations(independent, tmp_path), "observe 6 numbers, here they observe 5"),
+        (build(), tmp_path, "no policies at"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            algo.load_policies(source)
+        algo.stop()
+
+
+def other_observations(checkpoint: Path, folder: Path) -> Path:
+    """A copy of the checkpoint with policies that see one number more."""
+    copy = shutil.copytree(checkpoint, folder / "six")
+    state = {policy_id: dict(policy) for policy_id, policy in read_policies(checkpoint).state.items()}
+    for policy in state.values():
+        for network in ("actor", "critic"):
+            weight = policy[f"{network}.0.weight"]
+            policy[f"{network}.0.weight"] = np.hstack([weight, weight[:, :1]])
+    policies_file(copy).write_bytes(pickle.dumps(state))
+    return copy
+
+
+def run(*arguments: str) -> int:
+    return tune_bippo.main([*arguments, *SETTINGS, "--seeds", "7", "--parallel-trials", "1"])
+
+
+@pytest.fixture(scope="module")
+def pretrained(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of a study of bippo, ippo and fedavg, seed 7."""
+    folder = tmp_path_factory.mktemp("pretrained") / "results"
+    assert run("--methods", "bippo", "ippo", "fedavg", "--rounds", "9", "--results-dir", str(folder)) == 0
+    return folder
+
+
+def policies_of(trial: Path) -> dict[str, dict[str, np.ndarray]]:
+    newest = newest_checkpoint(trial)
+    assert newest is not None
+    return dict(read_policies(newest.path).state)
+
+
+def test_each_trial_starts_from_its_own_method_and_seed(pretrained: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "transferred"
+    arguments = ["--methods", "bippo", "ippo", "--init-from", str(pretrained), "--results-dir", str(folder)]
+    assert run(*arguments, "--rounds", "1") == 0
+    assert f"policies from {pretrained} (digits, round 9)" in capsys.readouterr().out
+    for trial in ("bippo-seed7", "ippo-seed7"):
+        # After one round nobody has taken part twice, so nobody has learned: weights are those that were loaded.
+        ours, theirs = policies_of(folder / trial), policies_of(pretrained / trial)
+        assert all((ours[client][name] == theirs[client][name]).all() for client in theirs for name in theirs[client])
+    different = policies_of(pretrained / "bippo-seed7")["client_000"]["actor.0.weight"]
+    assert (different != policies_of(pretrained / "ippo-seed7")["client_000"]["actor.0.weight"]).any()
+    assert read_rows(folder).query("method == 'bippo'")["epsilon"].tolist() == [0.05]
+    record = json.loads((folder / "run.json").read_text())
+    source = record["init_policies"]["bippo-seed7"]
+    assert record["init_from"] == str(pretrained)
+    assert source["sha256"] == policies_sha256(source["checkpoint"])
+    assert (source["round"], source["scenario"], source["method"], source["seed"]) == (9, "digits", "bippo", 7)
+    assert source["commit"] == json.loads((pretrained / "run.json").read_text())["commit"]
+
+
+@pytest.mark.parametrize("kind", ["trial", "checkpoint"])
+def test_one_trial_or_checkpoint_serves_all(kind: str, pretrained: Path, tmp_path: Path) -> None:
+    trial = pretrained / "bippo-seed7"
+    newest = newest_checkpoint(trial)
+    assert newest is not None
+    source = trial if kind == "trial" else newest.path
+    arguments = ["--methods", "bippo", "ippo", "--rounds", "1", "--init-from", str(source)]
+    study = tune_bippo.study_of(tune_bippo.parser().parse_args(arguments), arguments)
+    assert {found.checkpoint for found in study.sources.values()} == {str(newest.path)}
+    assert list(study.sources) == [f"{method}-seed{seed}" for method in ("bippo", "ippo") for seed in (7, 28, 42)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--init-from {results} --methods bippo fedavg", "fedavg learns nothing, so starting from the policies in"),
+        ("--init-from {results} --methods fppo", "no complete checkpoint of fppo with seed 7; it has bippo-seed7, fed"),
+        ("--init-from {results}/bippo-seed7 --methods fppo", "holds a policy for each client, but one central network"),
+        ("--init-from {results}/fedavg-seed7", "is of fedavg, which learns nothing"),
+        (
+            "--init-from {results} --set env.num_clients=8",
+            "only in the checkpoint none, only here client_006, client_0",
+        ),
+        (
+            "--init-from {results} --set env.num_clients=4",
+            "only in the checkpoint client_004, client_005, only here no",
+        ),
+        ("--init-from {results} --set hidden_size=64", "of 128 hidden units, here they have 64"),
+        ("--init-from {results}/nowhere", "is no results folder (run.json), no trial's folder"),
+        ("--init-from {results} --resume {results}", "leave out --init-from"),
+    ],
+)
+def test_what_cannot_be_started_from_is_one_line(
+    arguments: str, message: str, pretrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments.format(results=pretrained).split()
+    clients = [] if "env.num_clients" in arguments or "--resume" in arguments else ["env.num_clients=6"]
+    settings = ["--set", *clients, "env.budget_share=0.5"] if "--resume" not in arguments else []
+    seeds = [] if "--resume" in arguments else ["--seeds", "7"]
+    assert tune_bippo.main([*given, *settings, *seeds]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and message in line
+
+
+def test_a_damaged_checkpoint_is_refused(pretrained: Path, tmp_path: Path, capsys: Any) -> None:
+    newest = newest_checkpoint(pretrained / "bippo-seed7")
+    assert newest is not None
+    copy = shutil.copytree(newest.path, tmp_path / "damaged")
+    policies_file(copy).write_bytes(b"half")
+    assert run("--methods", "bippo", "--init-from", str(copy)) == 2
+    assert "the checkpoint is damaged" in capsys.readouterr().err
+
+
+def rows_so_far(folder: Path) -> int:
+    files = list(folder.rglob(ROWS_FILE))
+    return pq.read_metadata(files[0]).num_rows if files else 0
+
+
+def test_a_killed_study_that_started_from_policies_is_resumed_to_the_same_rows(
+    pretrained: Path, tmp_path: Path, capsys: Any
+) -> None:
+    killed, undisturbed, source = (tmp_path / name for name in ("killed", "undisturbed", "source"))
+    shutil.copytree(pretrained, source)
+    tiny = [*SETTINGS, "--methods", "bippo", "--seeds", "7", "--rounds", "40", "--checkpoint-every", "7"]
+    tiny += ["--parallel-trials", "1", "--init-from", str(source)]
+    assert tune_bippo.main([*tiny, "--results-dir", str(undisturbed)]) == 0
+    command = [sys.executable, "-m", "experiments.tune_bippo", *tiny, "--results-dir", str(killed)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while rows_so_far(killed) < 16 and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(1.0)  # Ray's processes see that their driver is gone
+    assert newest_checkpoint(killed / "bippo-seed7") is not None
+    shutil.rmtree(source)  # what it started from is no longer needed
+    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    assert f"policies from {source}" in capsys.readouterr().out
+    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_starting_over_needs_the_same_policies(pretrained: Path, tmp_path: Path) -> None:
+    source, folder = tmp_path / "source", tmp_path / "results"
+    shutil.copytree(pretrained, source)
+    arguments = ["--methods", "bippo", "--rounds", "2", "--init-from", str(source), "--results-dir", str(folder)]
+    assert run(*arguments) == 0
+    before = read_rows(folder).drop(columns=list(TIMING_COLUMNS))
+    shutil.rmtree(folder / "bippo-seed7")
+    assert tune_bippo.main(["--resume", str(folder)]) == 0
+    pd.testing.assert_frame_equal(read_rows(folder).drop(columns=list(TIMING_COLUMNS)), before, check_exact=True)
+    shutil.rmtree(folder / "bippo-seed7")
+    file = policies_file(newest_checkpoint(source / "bippo-seed7").path)  # type: ignore[union-attr]
+    file.write_bytes(file.read_bytes() + b"more")
+    with pytest.raises(ValueError, match="have changed since the study was started"):
+        study_to_resume(folder)
+    file.unlink()
+    with pytest.raises(ValueError, match="--init-from: no policies at"):
+        study_to_resume(folder)
+
+
+def test_run_files_without_the_new_entries_are_read(pretrained: Path, tmp_path: Path) -> None:
+    record = json.loads((pretrained / "run.json").read_text())
+    for name in ("init_from", "init_policies"):
+        del record[name]
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    info = read_run_info(tmp_path)
+    assert info is not None and info.init_from == "" and list(info.methods) == ["bippo", "ippo", "fedavg"]
+
+
+def test_events_and_tuples_read_back_as_they_were_written() -> None:
+    federation = {"churn": (envs.ChurnEvent(2, 1, "join"),), "late_labels": (3,)}
+    assert as_written(federation) == {"churn": [{"round": 2, "client": 1, "kind": "join"}], "late_labels": [3]}
