@@ -86,7 +86,9 @@ def test_energy_shows_the_budget_unless_it_is_infinite(rows: pd.DataFrame) -> No
     axes = energy_figure(rows, "title").axes[0]
     assert set(axes.lines[0].get_ydata()) == set(axes.lines[1].get_ydata()) == {2.0}
     unlimited = rows.assign(budget_j=float("inf"))
-    assert len(energy_figure(unlimited, "title").axes[0].lines) == 1
+    figure = energy_figure(unlimited, "title")
+    assert len(figure.axes[0].lines) == 1
+    assert "budget" not in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_class_distribution_counts_samples() -> None:

@@ -62,10 +62,9 @@ def _top(rows: pd.DataFrame) -> float:
 
 def _legend(figure: Figure, drawn: Sequence[Group]) -> None:
     """What line, band and dashes mean, once for all panels."""
-    handles: list[Line2D | Patch] = [
-        Line2D([], [], color="black", linestyle=(0, (4, 2)), label="budget"),
-        Line2D([], [], color=GREY, label="mean over seeds"),
-    ]
+    handles: list[Line2D | Patch] = [Line2D([], [], color=GREY, label="mean over seeds")]
+    if any(np.isfinite(group.rows["budget_j"]).all() for group in drawn):
+        handles.append(Line2D([], [], color="black", linestyle=(0, (4, 2)), label="budget"))
     if any(group.num_seeds > 1 for group in drawn):
         handles.append(Patch(color=GREY, alpha=0.22, linewidth=0, label="lowest to highest seed"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
