@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from ray.rllib.env.env_runner import ENV_STEP_FAILURE
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
@@ -28,7 +30,8 @@ class EpisodeEnvRunner(MultiAgentEnvRunner):
     For environments with env-to-module connector pieces, and the oracle of ``BippoEnvRunner``, which does the same on
     arrays. Differs from the stock runner in three ways: episode metrics are running sums (the stock runner keeps every
     chunk of the running episode, and several metrics per agent); a missing budget sampler is refused before anything
-    is stepped; and its state holds the environment's, where the environment can tell it.
+    is stepped; and its state holds the environment's, where the environment can tell it. A step in which all agents
+    leave while others join is refused: RLlib's own episodes end with the agents they know.
     """
 
     def __init__(self, config: Any, **kwargs: Any) -> None:
@@ -116,6 +119,18 @@ class EpisodeEnvRunner(MultiAgentEnvRunner):
             metrics=self.metrics,
         )
 
+    def _try_env_step(self, actions: Sequence[Mapping[Any, Any]]) -> Any:
+        """As the stock runner's.
+
+        Raises:
+            ValueError: If all agents leave while others join.
+        """
+        results = super()._try_env_step(actions)
+        if results != ENV_STEP_FAILURE:
+            observations, _, terminateds, truncateds, _ = (entries[0] for entries in results)
+            _check_somebody_stays(list(actions[0]), list(observations), terminateds, truncateds)
+        return results
+
     def _increase_sampled_metrics(self, num_steps: int, next_obs: dict, episode: MultiAgentEpisode) -> int:
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, num_steps, reduce="sum")
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, num_steps, reduce="lifetime_sum", with_throughput=True)
@@ -138,6 +153,20 @@ class EpisodeEnvRunner(MultiAgentEnvRunner):
 
     def _clear_counters(self) -> None:
         self._episode_length, self._episode_return, self._episode_start = 0, 0.0, time.perf_counter()
+
+
+def _check_somebody_stays(
+    acted: Sequence[Any], seen: Sequence[Any], terminateds: Mapping[Any, bool], truncateds: Mapping[Any, bool]
+) -> None:
+    """RLlib would end the episode here, reset the environment in its next step, and so skip the joiners' steps."""
+    if not acted or terminateds["__all__"] or truncateds["__all__"]:
+        return
+    joined = [agent for agent in seen if agent not in acted]
+    if joined and all(terminateds.get(agent) or truncateds.get(agent) for agent in acted):
+        raise ValueError(
+            f"all {len(acted)} agents left in the step in which {joined[0]!r} joined; RLlib's own episodes end with "
+            "the agents they know and cannot go on with others: use BippoEnvRunner, the default, which can"
+        )
 
 
 def _mark_as_reset(env: Any) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 from pettingzoo import ParallelEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
@@ -36,9 +37,6 @@ class ParallelEnvAdapter(MultiAgentEnv):
         super().__init__()
         self.seconds = 0.0
         self._last: tuple[dict, dict] = ({}, {})
-        self.possible_agents = list(self.parallel_env.possible_agents)
-        self.observation_spaces = {a: self.parallel_env.observation_space(a) for a in self.possible_agents}
-        self.action_spaces = {a: self.parallel_env.action_space(a) for a in self.possible_agents}
 
     @property
     def agents(self) -> list[str]:
@@ -48,6 +46,33 @@ class ParallelEnvAdapter(MultiAgentEnv):
     @agents.setter
     def agents(self, value: list[str]) -> None:
         """RLlib's base class assigns an empty list; the environment is the only source."""
+
+    @property
+    def possible_agents(self) -> list[str]:
+        """All agents known so far; grows where the environment's list does."""
+        return list(self.parallel_env.possible_agents)
+
+    @possible_agents.setter
+    def possible_agents(self, value: list[str]) -> None:
+        """As for ``agents``."""
+
+    @property
+    def observation_spaces(self) -> dict[str, gym.Space]:
+        """Observation space of each of ``possible_agents``: O(N), so ask ``get_observation_space`` for a single one."""
+        return {agent: self.parallel_env.observation_space(agent) for agent in self.parallel_env.possible_agents}
+
+    @property
+    def action_spaces(self) -> dict[str, gym.Space]:
+        """Action space of each of ``possible_agents``, likewise."""
+        return {agent: self.parallel_env.action_space(agent) for agent in self.parallel_env.possible_agents}
+
+    def get_observation_space(self, agent_id: str) -> gym.Space:
+        """Observation space of one agent, known beforehand or not."""
+        return self.parallel_env.observation_space(agent_id)
+
+    def get_action_space(self, agent_id: str) -> gym.Space:
+        """Action space of one agent, likewise."""
+        return self.parallel_env.action_space(agent_id)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         """Starts an episode: observations and infos of all live agents."""

@@ -39,7 +39,7 @@ def observation_rows(
 
 
 def info(state: EpisodeState, client: int, num_samples: int, budget_j: float) -> dict[str, Any]:
-    """The info of one client, see ``envs.federated_rounds``."""
+    """The info of one client, see ``envs.federated_rounds``; ``budget_j`` is what training may cost in all."""
     entries = {
         "cost": float(state.costs_j[client]),
         "budget": budget_j,

@@ -10,7 +10,9 @@ import numpy as np
 BUDGET_TOLERANCE = 1e-9
 
 
-def round_budget_j(costs_j: np.ndarray, share: float, budget_j: float | None, names: Sequence[str]) -> float:
+def round_budget_j(
+    costs_j: np.ndarray, share: float, budget_j: float | None, names: Sequence[str], probing_j: float = 0.0
+) -> float:
     """The budget of a round in joules.
 
     Args:
@@ -18,18 +20,36 @@ def round_budget_j(costs_j: np.ndarray, share: float, budget_j: float | None, na
         share: Budget as a share of the sum of ``costs_j``, used if ``budget_j`` is None.
         budget_j: Budget in joules.
         names: ``[N]`` client names for the message.
+        probing_j: Joules that probing all of them takes out of the budget.
 
     Raises:
-        ValueError: If the budget is positive but below the cheapest client.
+        ValueError: If the budget does not pay the probing, or is positive but then below the cheapest client.
     """
     budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
     cheapest = int(np.argmin(costs_j))
-    if budget > 0.0 and not fits(float(costs_j[cheapest]), budget):
+    if not fits(probing_j, budget):
         raise ValueError(
-            f"the budget of {budget:.6g} J a round is below the cheapest client: {names[cheapest]} needs "
+            f"probing all {len(names)} clients takes {probing_j:.6g} J a round, the budget is {budget:.6g} J; "
+            "lower probing_epochs, or raise budget_j or budget_share"
+        )
+    if budget > 0.0 and not fits(float(costs_j[cheapest]), split_budget(budget, probing_j)[1]):
+        probing = f", less {probing_j:.6g} J for probing," if probing_j else ""
+        raise ValueError(
+            f"the budget of {budget:.6g} J a round{probing} is below the cheapest client: {names[cheapest]} needs "
             f"{costs_j[cheapest]:.6g} J; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
         )
     return budget
+
+
+def split_budget(budget_j: float, probing_j: float) -> tuple[float, float]:
+    """What a round spends on probing and what is left for training, in joules.
+
+    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, since
+    whoever selects would not know whom; both are 0 then.
+    """
+    if not fits(probing_j, budget_j):
+        return 0.0, 0.0
+    return probing_j, max(0.0, budget_j - probing_j)
 
 
 def fits(energy_j: float, budget_j: float) -> bool:
@@ -45,7 +65,7 @@ def admitted(
     Args:
         clients: Client ids that want to train, in the order in which they are let in.
         costs_j: Joules of a round, by client id.
-        budget_j: Joules of this round.
+        budget_j: Joules that this round may spend on training.
         names: Client names, by client id.
         on_overrun: ``raise`` or ``drop``.
 

@@ -32,6 +32,13 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; it must be a finite number above 0")
 
 
+def not_negative(name: str, value: Any) -> None:
+    """``value`` is a finite number of at least 0."""
+    number(name, value)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is {value!r}; it must be a finite number of at least 0")
+
+
 def share(name: str, value: Any) -> None:
     """``value`` lies in [0, 1]."""
     number(name, value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from envs.config import FederationConfig
-from envs.energy import round_energy_j
+from envs.energy import epoch_energy_j, round_energy_j
 
 
 class CostModel:
@@ -37,6 +37,16 @@ class CostModel:
                 for samples, freq_hz in zip(self._num_samples, cpu_freq_hz, strict=True)
             ]
         )
+
+    def probing_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
+        """Joules of ``probing_epochs`` on each of ``clients`` at the given frequencies, summed in order."""
+        if self._config.probing_epochs == 0.0:
+            return 0.0
+        epochs_j = (
+            epoch_energy_j(int(self._num_samples[client]), self._values_per_sample, float(cpu_freq_hz[client]))
+            for client in clients
+        )
+        return self._config.probing_epochs * sum(epochs_j)
 
     def highest_costs_j(self) -> np.ndarray:
         """``float64[num_clients]`` at the highest frequency the configuration names for each client."""

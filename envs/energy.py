@@ -44,6 +44,20 @@ def computation_energy_j(half_capacitance: float, cycles_per_bit: float, data_bi
     return half_capacitance * cycles_per_bit * data_bits * cpu_freq_hz**2
 
 
+def epoch_energy_j(
+    num_samples: int,
+    values_per_sample: int,
+    cpu_freq_hz: float,
+    *,
+    half_capacitance: float = HALF_CAPACITANCE,
+    cycles_per_bit: float = CYCLES_PER_BIT,
+) -> float:
+    """Energy of one local epoch in joules: ``computation_energy_j`` of ``num_samples``, see ``round_energy_j``."""
+    _not_negative(num_samples=num_samples, values_per_sample=values_per_sample)
+    data_bits = BITS_PER_VALUE * num_samples * values_per_sample
+    return computation_energy_j(half_capacitance, cycles_per_bit, data_bits, cpu_freq_hz)
+
+
 def round_energy_j(
     num_parameters: int,
     num_samples: int,
@@ -67,13 +81,13 @@ def round_energy_j(
         cpu_freq_hz: CPU frequency of the client.
         epochs: Local epochs in the round.
     """
-    _not_negative(
-        num_parameters=num_parameters, num_samples=num_samples, values_per_sample=values_per_sample, epochs=epochs
-    )
+    _not_negative(num_parameters=num_parameters, epochs=epochs)
     rate_bps = uplink_rate_bps(bandwidth_hz, channel_gain, transmit_power_w, noise_w)
     upload_j = communication_energy_j(transmit_power_w, BITS_PER_VALUE * num_parameters, rate_bps)
-    data_bits = BITS_PER_VALUE * num_samples * values_per_sample
-    return upload_j + epochs * computation_energy_j(half_capacitance, cycles_per_bit, data_bits, cpu_freq_hz)
+    epoch_j = epoch_energy_j(
+        num_samples, values_per_sample, cpu_freq_hz, half_capacitance=half_capacitance, cycles_per_bit=cycles_per_bit
+    )
+    return upload_j + epochs * epoch_j
 
 
 def _positive(**values: float) -> None:

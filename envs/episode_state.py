@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from envs.executors import RoundKey
 from envs.round_result import RoundResult
 
 
@@ -32,6 +33,7 @@ class EpisodeState:
         cpu_freq_hz: ``float64[num_clients]`` frequencies now.
         costs_j: ``float64[num_clients]`` costs of the next round, as reported.
         last_round: The last round; None after round 0.
+        probing_j: Joules that probing all live clients takes in the next round, whether or not the budget pays it.
     """
 
     seed: int
@@ -48,6 +50,7 @@ class EpisodeState:
     cpu_freq_hz: np.ndarray
     costs_j: np.ndarray
     last_round: RoundResult | None
+    probing_j: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """A deep copy as plain Python, NumPy and torch values."""
@@ -70,3 +73,17 @@ class EpisodeState:
         if fields["last_round"] is not None:
             fields["last_round"] = RoundResult(**fields["last_round"])
         return cls(**fields)
+
+
+def next_episode(previous: EpisodeState | None, seed: int | None, default_seed: int) -> RoundKey:
+    """Round 0 of episode 0 of ``seed``; without a seed of the episode after ``previous``, the first being that of
+    ``default_seed``.
+
+    Raises:
+        ValueError: If the seed is no whole number of at least 0.
+    """
+    if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
+        raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
+    if seed is not None or previous is None:
+        return RoundKey(int(default_seed if seed is None else seed), episode=0, round=0)
+    return RoundKey(previous.seed, previous.episode + 1, round=0)

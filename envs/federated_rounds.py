@@ -30,10 +30,10 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
 to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``.
 
-**Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules of the next round,
-the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's training samples; with
-``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected) and ``dropped`` (asked to
-train and was turned down).
+**Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
+in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
+training samples; with ``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected) and
+``dropped`` (asked to train and was turned down).
 
 **Round 0** runs inside ``reset``: all clients live at the start train one epoch from a fresh initialisation and are
 averaged. It is no step and is not charged to the budget; its joules are ``warmup_energy_j``.
@@ -41,6 +41,12 @@ averaged. It is no step and is not charged to the budget; its joules are ``warmu
 **Costs that change.** ``DeviceChange(round, client, cpu_freq_hz)`` is in force from that round on. Clients report costs
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
 force from the round after it.
+
+**Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
+above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
+and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
+or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` is 0 and
+so is the round's energy, until some leave. Infos go on telling losses and accuracies, which are then unpaid.
 
 **Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
@@ -79,9 +85,10 @@ from pettingzoo import ParallelEnv
 from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
 from envs.agent_views import info, observation_rows
 from envs.budget import admitted
+from envs.checks import positive
 from envs.config import FederationConfig, config_from
-from envs.episode_state import EpisodeState
-from envs.executors import Executor, RoundKey, SerialExecutor
+from envs.episode_state import EpisodeState, next_episode
+from envs.executors import Executor, SerialExecutor
 from envs.federation import Federation
 from envs.observation import cost_shares, observation_space
 from envs.round_result import RoundResult
@@ -117,7 +124,8 @@ class FederatedRounds(ParallelEnv):
         warmup_energy_j: Joules of round 0.
 
     Raises:
-        ValueError: If data is missing, the partition cannot be filled or the budget is below the cheapest client.
+        ValueError: If data is missing, the partition cannot be filled or the budget is below probing or the cheapest
+            client.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -175,14 +183,7 @@ class FederatedRounds(ParallelEnv):
         Returns:
             Observations and infos of all clients live at the start.
         """
-        if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
-            raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
-        previous = self._state
-        if seed is not None or previous is None:
-            key = RoundKey(int(self.config.seed if seed is None else seed), episode=0, round=0)
-        else:
-            key = RoundKey(previous.seed, previous.episode + 1, round=0)
-        state = self._federation.start(key)
+        state = self._federation.start(next_episode(self._state, seed, self.config.seed))
         self._begin(state)
         return self._observations(state, self._clients), self._infos(state, self._clients)
 
@@ -203,8 +204,9 @@ class FederatedRounds(ParallelEnv):
         """
         state = self._live_state()
         wanted = wanted_clients(actions, self._clients)
+        budget_j = self._federation.training_budget_j(state)
         selected, dropped, energy_j = admitted(
-            wanted, state.costs_j, self.budget_j, self._federation.names, self.config.on_overrun
+            wanted, state.costs_j, budget_j, self._federation.names, self.config.on_overrun
         )
         done = self._federation.run_round(state, selected, dropped, energy_j)
         ended = state.round >= self.config.rounds
@@ -228,8 +230,7 @@ class FederatedRounds(ParallelEnv):
         state = self._live_state()
         if not 0 <= client < self.config.num_clients:
             raise ValueError(f"client is {client}; it must be from 0 to {self.config.num_clients - 1}")
-        if not (np.isfinite(freq_hz) and freq_hz > 0):
-            raise ValueError(f"freq_hz is {freq_hz}; it must be a finite number above 0")
+        positive("freq_hz", freq_hz)
         state.cpu_freq_hz[client] = freq_hz
 
     def get_state(self) -> dict[str, Any] | None:
@@ -284,8 +285,8 @@ class FederatedRounds(ParallelEnv):
         return dict(zip(seen, observation_rows(state, clients, self.num_samples, self.budget_j, high), strict=True))
 
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
-        sizes = self.num_samples.tolist()
-        return {agent: info(state, client, sizes[client], self.budget_j) for agent, client in seen.items()}
+        sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)
+        return {agent: info(state, client, sizes[client], budget_j) for agent, client in seen.items()}
 
 
 def _unpickled(

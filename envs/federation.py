@@ -10,7 +10,7 @@ from torch import nn
 
 from envs import aggregation
 from envs.agent_ids import client_names
-from envs.budget import round_budget_j
+from envs.budget import round_budget_j, split_budget
 from envs.churn import Changes
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
@@ -44,7 +44,8 @@ class Federation:
         warmup_energy_j: Joules of round 0.
 
     Raises:
-        ValueError: If data is missing, the partition cannot be filled or the budget is below the cheapest client.
+        ValueError: If data is missing, the partition cannot be filled or the budget is below probing or the cheapest
+            client.
     """
 
     def __init__(self, config: FederationConfig, make_executor: Callable[[FederationConfig], Executor]) -> None:
@@ -65,7 +66,10 @@ class Federation:
         self.schedule = config.churn_schedule()
         live = list(self.schedule.live_at_start)
         live_names = [self.names[client] for client in live]
-        self.budget_j = round_budget_j(self.start_costs_j[live], config.budget_share, config.budget_j, live_names)
+        probing_j = self.cost_model.probing_j(config.start_freq_hz, live)
+        self.budget_j = round_budget_j(
+            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j
+        )
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
 
     def start(self, key: RoundKey) -> EpisodeState:
@@ -90,14 +94,20 @@ class Federation:
             cpu_freq_hz=freqs,
             costs_j=self.cost_model.costs_j(freqs),
             last_round=None,
+            probing_j=self.cost_model.probing_j(freqs, clients),
         )
         self._evaluate(state, clients)
         return state
+
+    def training_budget_j(self, state: EpisodeState) -> float:
+        """Joules that the next round may spend on training."""
+        return split_budget(self.budget_j, state.probing_j)[1]
 
     def run_round(self, state: EpisodeState, selected: list[int], dropped: list[int], energy_j: float) -> RoundResult:
         """Trains ``selected``, averages, evaluates, lets clients come and go, and moves ``state`` on by one round."""
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
+        probing_j = split_budget(self.budget_j, state.probing_j)[0]
         if selected:
             self._train(state, selected)
         joined, left = self._changes(state)
@@ -108,7 +118,7 @@ class Federation:
             round=state.round,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
             reward=self._reward(before[stayed], state.accuracies[stayed]) if selected and stayed else 0.0,
-            energy_j=energy_j,
+            energy_j=probing_j + energy_j,
             budget_j=self.budget_j,
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
@@ -118,10 +128,12 @@ class Federation:
             left=left,
             accuracies=tuple(state.accuracies[list(live)].tolist()),
             fl_seconds=time.perf_counter() - started,
+            probing_j=probing_j,
         )
         self._book(state, selected, dropped)
         state.live = tuple(sorted([*stayed, *joined]))
         state.stays[list(joined)] += 1
+        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
         return state.last_round
 
     def _changes(self, state: EpisodeState) -> Changes:

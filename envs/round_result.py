@@ -13,7 +13,7 @@ class RoundResult:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
         reward: The team's reward, over the clients that stay.
-        energy_j: Joules spent by the clients that trained.
+        energy_j: Joules spent: by the clients that trained, and on probing.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
@@ -23,6 +23,7 @@ class RoundResult:
         left: Client ids that left at the end of the round, ascending; among ``clients``.
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
+        probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
     """
 
     round: int
@@ -38,3 +39,4 @@ class RoundResult:
     left: tuple[int, ...]
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)
+    probing_j: float = 0.0

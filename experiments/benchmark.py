@@ -1,6 +1,6 @@
 """`python -m experiments.benchmark rl-overhead`: how long a round takes, and for what. Writes nothing unless `--json`.
 
-Every benchmark is a sub-command: a parser in BENCHMARKS and a function from its arguments to a record.
+Every benchmark is a sub-command: a parser with a function from its arguments to a record, and one from that to text.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
+from experiments import churn_benchmark
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -105,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="BENCHMARK")
     overhead = commands.add_parser("rl-overhead", help="time that selecting and learning add to an FL round")
-    overhead.set_defaults(benchmark=rl_overhead)
+    overhead.set_defaults(benchmark=rl_overhead, text=_text)
     overhead.add_argument("--clients", type=int, default=20, metavar="N", help="default: 20")
     overhead.add_argument("--scenario", default="fashion-mnist", metavar="NAME", help="default: fashion-mnist")
     overhead.add_argument(
@@ -114,11 +115,12 @@ def _parser() -> argparse.ArgumentParser:
     overhead.add_argument("--seed", type=int, default=7, metavar="N", help="default: 7")
     overhead.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
     overhead.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
+    churn_benchmark.add_parser(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark; returns the exit code (0, 2 bad input)."""
+    """Run one benchmark; returns the exit code (0, 1 what was measured is too much, 2 bad input)."""
     arguments = _parser().parse_args(argv)
     try:
         record = arguments.benchmark(arguments)
@@ -127,8 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(_text(record))
-    return 0
+    print(arguments.text(record))
+    return 1 if record.get("failures") else 0
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Method:
 
     `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
     `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
-    itself as it is.
+    itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
     """
 
     name: str
@@ -30,13 +30,19 @@ class Method:
     learns: bool = True
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
+    asks: bool = True
 
     def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
-        """`federation` with what the method needs. ValueError where `federation` says otherwise."""
+        """`federation` with what the method needs, and without `probing_epochs` if it asks clients for nothing.
+
+        Raises:
+            ValueError: Where `federation` contradicts what is needed.
+        """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
                 raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
-        return {**federation, **self.federation}
+        charged = {key: value for key, value in federation.items() if self.asks or key != "probing_epochs"}
+        return {**charged, **self.federation}
 
 
 def _independent(sampler: str) -> BippoConfig:
@@ -55,21 +61,9 @@ def _fedavg() -> BippoConfig:
     return _independent("random").multi_agent(policies_to_train=[])
 
 
-def _greedy() -> BippoConfig:
-    return _independent("greedy").multi_agent(policies_to_train=[])
-
-
-def _poc() -> BippoConfig:
-    return _greedy().rank_by("loss")
-
-
-def _poca() -> BippoConfig:
-    return _greedy().rank_by("accuracy", highest=False)
-
-
-def _pocd() -> BippoConfig:
-    config = _greedy()
-    return config.rank_by("loss", candidates=config.candidates)
+def _ranked(score_key: str, highest: bool = True, draws_candidates: bool = False) -> BippoConfig:
+    config = _independent("greedy").multi_agent(policies_to_train=[])
+    return config.rank_by(score_key, highest=highest, candidates=config.candidates if draws_candidates else None)
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
@@ -90,18 +84,37 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 partial(_independent, "stochastic"),
             ),
             Method(
+                "bippo-greedy",
+                "the same policies, always the highest suggestions; to compare samplers",
+                partial(_independent, "greedy"),
+            ),
+            Method(
                 "ppo",
                 "one central network over all clients, clients drawn in proportion to its softmax",
                 partial(_central, "stochastic"),
             ),
             Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
-            Method("fedavg", "random clients until the budget is spent; nothing is learned", _fedavg, learns=False),
-            Method("poc", "Power-of-Choice: the highest local losses first", _poc, learns=False, federation=_LOSS),
-            Method("poca", "the lowest local accuracies first", _poca, learns=False),
+            Method(
+                "fedavg",
+                "random clients until the budget is spent; nothing is learned",
+                _fedavg,
+                learns=False,
+                asks=False,
+            ),
+            Method(
+                "poc",
+                "Power-of-Choice: the highest local losses first",
+                partial(_ranked, "loss"),
+                learns=False,
+                federation=_LOSS,
+            ),
+            Method(
+                "poca", "the lowest local accuracies first", partial(_ranked, "accuracy", highest=False), learns=False
+            ),
             Method(
                 "pocd",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",
-                _pocd,
+                partial(_ranked, "loss", draws_candidates=True),
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),

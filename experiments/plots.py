@@ -1,138 +1,157 @@
-"""The figure of a study: accuracy over rounds, mean and spread over seeds. Reads rows only."""
+"""What all figures share: a style per method, groups of rows, axes, and saving. Reads rows only."""
 
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
-from numpy.typing import NDArray
 
-from experiments.metrics import WINDOW, one_trial_per_seed, rolling_mean
+from experiments.churn_moments import find_churn
+from experiments.metrics import one_trial_per_seed
+
+GREY = "#555555"
+GRID = "#dddddd"
+_CHARACTERS_PER_INCH = 12
 
 
 class Style(NamedTuple):
-    """Colour (Okabe-Ito), dash pattern and marker: any one of the three tells two curves apart."""
+    """Colour (Okabe-Ito), dash pattern, marker and hatch: any one of them tells two methods apart, also in grey."""
 
     color: str
     dashes: tuple[float, ...]
     marker: str
+    hatch: str = ""
 
 
-_STYLES = (
-    Style("#0072B2", (), "o"),
-    Style("#D55E00", (5, 2), "s"),
-    Style("#009E73", (6, 2, 1.5, 2), "^"),
-    Style("#CC79A7", (1.5, 1.5), "D"),
-    Style("#E69F00", (8, 2, 1.5, 2, 1.5, 2), "v"),
-    Style("#56B4E9", (3, 1.5), "P"),
-    Style("#000000", (10, 3), "X"),
+STYLES = MappingProxyType(
+    {
+        "bippo": Style("#0072B2", (), "o", ""),
+        "ippo": Style("#009E73", (6, 2, 1.5, 2), "^", "///"),
+        "ppo": Style("#E69F00", (8, 2, 1.5, 2, 1.5, 2), "v", "..."),
+        "fppo": Style("#CC79A7", (1.5, 1.5), "D", "xxx"),
+        "fedavg": Style("#D55E00", (5, 2), "s", "\\\\\\"),
+        "poc": Style("#56B4E9", (3, 1.5), "P", "oo"),
+        "poca": Style("#000000", (10, 3), "X", "|||"),
+        "pocd": Style("#7F7F7F", (4, 1, 1, 1, 1, 1), "<", "**"),
+        "bippo-greedy": Style("#882255", (12, 2, 3, 2), ">", "+++"),
+    }
 )
-_METHOD_ORDER = ("bippo", "fedavg", "ippo", "fppo", "ppo", "poc", "poca")
-_METHOD_NAMES = {"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA"}
-_GREY = "#555555"
+"""A method keeps its style from figure to figure."""
+
+_NAMES = {"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "bippo-greedy": "BIPPO greedy"}
 
 
-class Curve(NamedTuple):
-    """One method in one setting: rolling means `[rounds]`, their mean and population std over `num_seeds` seeds."""
+class Group(NamedTuple):
+    """One method in one setting: its rows, one trial per seed, and how it is drawn."""
 
     method: str
     setting: str
     num_seeds: int
-    rounds: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    rows: pd.DataFrame
+    style: Style
 
     @property
-    def label(self) -> str:
-        name = f"{_METHOD_NAMES.get(self.method, self.method.upper())} {self.setting}".strip()
-        return f"{name} (n = {self.num_seeds} seed{'s' if self.num_seeds > 1 else ''})"
+    def name(self) -> str:
+        """As it is written in a figure."""
+        return f"{method_name(self.method)} {self.setting}".strip()
+
+    @property
+    def seeds(self) -> str:
+        return f"n = {self.num_seeds} seed{'s' * (self.num_seeds > 1)}"
 
 
-def curves(rows: pd.DataFrame, window: int = WINDOW) -> list[Curve]:
-    """One curve per method and setting, over the rounds that all its seeds finished."""
-    return [_curve(group, window) for _, group in rows.groupby(["method", "setting"], sort=False)]
+def method_name(method: str) -> str:
+    """`fedavg` -> FedAvg, `bippo` -> BIPPO."""
+    return _NAMES.get(method, method.upper())
 
 
-def _curve(rows: pd.DataFrame, window: int) -> Curve:
-    rows = one_trial_per_seed(rows)
-    smoothed = [rolling_mean(trial["mean_accuracy"], window) for _, trial in rows.groupby("trial", sort=False)]
-    common = min(len(series) for series in smoothed)
-    stacked = np.stack([series[:common] for series in smoothed])[:, window - 1 :]
-    return Curve(
-        method=str(rows["method"].iloc[0]),
-        setting=str(rows["setting"].iloc[0]),
-        num_seeds=len(smoothed),
-        rounds=np.arange(window, common + 1),
-        mean=stacked.mean(axis=0),
-        std=stacked.std(axis=0),
-    )
+def groups(rows: pd.DataFrame) -> list[Group]:
+    """One group per method and setting, in the order in which the rows name them."""
+    found = [one_trial_per_seed(group) for _, group in rows.groupby(["method", "setting"], sort=False)]
+    names = [str(group["method"].iloc[0]) for group in found]
+    return [
+        Group(name, str(group["setting"].iloc[0]), int(group["seed"].nunique()), group, style)
+        for name, group, style in zip(names, found, _styles(names), strict=True)
+    ]
 
 
-def accuracy_figure(rows: pd.DataFrame, target: float | None, title: str) -> Figure:
-    """Rolling mean accuracy per method with a band of one standard deviation over seeds.
+def _styles(names: Sequence[str]) -> list[Style]:
+    """Each method's own; where every method stands twice, the second of it with sparse dots and no hatch.
 
-    The window is 10 rounds, shorter only where a trial has fewer; the axis says which.
+    Where methods stand more often, as in a search, or one is not known: the styles in turn.
     """
-    window = max(1, min(WINDOW, int(rows.groupby("trial").size().min())))
-    figure = Figure(figsize=(7.2, 4.3), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
-    shown = curves(rows, window)
-    for curve, style in zip(shown, _styles(shown), strict=True):
-        _draw(axes, curve, style)
-    _decorate(axes, target, title, window)
-    return figure
+    repeats = [names[:place].count(name) for place, name in enumerate(names)]
+    if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
+        own = [STYLES[name] for name in names]
+        return [
+            style._replace(dashes=(1, 3), hatch="") if again else style
+            for style, again in zip(own, repeats, strict=True)
+        ]
+    return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
 
 
-def _styles(shown: Sequence[Curve]) -> list[Style]:
-    """A method keeps its style from figure to figure; the settings of a search take the styles in turn."""
-    names = [curve.method for curve in shown]
-    if len(set(names)) == len(names) and set(names) <= set(_METHOD_ORDER):
-        return [_STYLES[_METHOD_ORDER.index(name)] for name in names]
-    return list(itertools.islice(itertools.cycle(_STYLES), len(names)))
+def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of each trial."""
+    return [trial for _, trial in rows.groupby("trial", sort=False)]
 
 
-def _draw(axes: Axes, curve: Curve, style: Style) -> None:
-    if curve.num_seeds > 1:
-        low, high = curve.mean - curve.std, curve.mean + curve.std
-        axes.fill_between(curve.rounds, low, high, color=style.color, alpha=0.16, linewidth=0)
-    axes.plot(
-        curve.rounds,
-        curve.mean,
-        color=style.color,
-        dashes=style.dashes,
-        linewidth=1.8,
-        marker=style.marker,
-        markersize=5,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        markevery=max(1, len(curve.rounds) // 10),
-        label=curve.label,
-    )
-
-
-def _decorate(axes: Axes, target: float | None, title: str, window: int) -> None:
-    if target is not None:
-        axes.axhline(
-            target, color=_GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"target {100 * target:.0f} %", zorder=1
-        )
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlabel("FL round")
-    smoothing = f"\nmean of the last {window} rounds" if window > 1 else ""
-    axes.set_ylabel(f"accuracy, mean over clients (%){smoothing}")
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
+    """No box, a light grid along one axis."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+    axes.grid(axis=grid, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="lower right", fontsize=9, handlelength=3.2)
+
+
+def round_axis(axes: Axes, label: str = "FL round") -> None:
+    """Whole rounds only, also where there are three."""
+    axes.set_xlabel(label)
+    low, high = axes.get_xlim()
+    if high - low < 1:  # a single round: no tick but a fraction would fit
+        axes.set_xlim(low - 1, high + 1)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+
+
+def accuracy_axis(axes: Axes, label: str) -> None:
+    """Accuracies are shares of 1 in rows and per cent in figures."""
+    axes.set_ylabel(label)
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
+
+
+def fitted(title: str, width_in: float) -> str:
+    """A title in as many lines as a figure of that width needs."""
+    return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
+
+
+def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
+    """A vertical line after each round in which clients joined or left, where that is the same in all trials.
+
+    It says how many, inside or above the axes: +2 joined, −2 left.
+    """
+    churn = find_churn(rows)
+    if churn is None or not churn.drawable:
+        return
+    for moment in churn.moments:
+        axes.axvline(moment.round + 0.5, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
+        axes.annotate(
+            moment.signs,
+            (moment.round + 0.5, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 1) if above else (2, -2),
+            textcoords="offset points",
+            ha="center" if above else "left",
+            va="bottom" if above else "top",
+            fontsize=8,
+            color=GREY,
+        )
 
 
 def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tuple[Path, Path]:
@@ -140,5 +159,6 @@ def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tu
     png, svg = results_dir / f"{name}.png", results_dir / f"{name}.svg"
     with matplotlib.rc_context({"svg.hashsalt": "bippo", "svg.fonttype": "none"}):
         figure.savefig(png)
+        figure.set_layout_engine("none")  # it was laid out for the PNG; doing so again takes as long as drawing
         figure.savefig(svg, metadata={"Date": None})
     return png, svg

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.federation_record import FederationRecord
+
 RUN_FILE = "run.json"
 _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scikit-learn", "gymnasium", "pettingzoo")
 
@@ -23,9 +25,10 @@ _PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "sciki
 class RunInfo:
     """What a results folder was made from.
 
-    `settings` are the fixed `--set` values, `search` the searched expressions, `warmup_energy_j` the joules of round 0
-    per trial, which no row counts. `init_from` is what policies started from, empty where from scratch; `init_policies`
-    the checkpoint of each trial, its hash and what it was trained on.
+    `settings` are the fixed `--set` values, `search` the searched expressions, `draws` the settings drawn from them as
+    Python literals, `warmup_energy_j` the joules of round 0 per trial, which no row counts. `resolved` is the
+    federation with its clients, None in a run.json without them. `init_from` is what policies started from, empty where
+    from scratch; `init_policies` the checkpoint of each method and seed, its hash and what it was trained on.
     """
 
     scenario: str
@@ -37,8 +40,10 @@ class RunInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
+    draws: Sequence[Mapping[str, str]] = ()
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
+    resolved: FederationRecord | None = None
     init_from: str = ""
     init_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -130,11 +135,19 @@ def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -
     _write(Path(results_dir), {**record, "warmup_energy_j": dict(sorted(known.items()))})
 
 
+def set_resolved(results_dir: Path, resolved: FederationRecord) -> None:
+    """Add what the federation turned out to be to run.json."""
+    record = json.loads((Path(results_dir) / RUN_FILE).read_text())
+    _write(Path(results_dir), {**record, "resolved": asdict(resolved)})
+
+
 def read_run_info(results_dir: Path) -> RunInfo | None:
     """What was asked for, or None where there is no readable run.json."""
     try:
         record = json.loads((Path(results_dir) / RUN_FILE).read_text())
-        return RunInfo(**{name: record[name] for name in RunInfo.__dataclass_fields__ if name in record})
+        known = {name: record[name] for name in RunInfo.__dataclass_fields__ if name in record}
+        resolved = record.get("resolved")
+        return RunInfo(**{**known, "resolved": FederationRecord.from_dict(resolved) if resolved else None})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -1,7 +1,7 @@
-"""`python -m experiments.report RESULTS_DIR`: the table, report.md and the figure of a study, from its rows.
+"""`python -m experiments.report RESULTS_DIR [...]`: tables, report.md and figures of a study, from its rows.
 
 Reads rows and run.json, never a model. A study may still be running or have been killed: what is there is reported, and
-every trial that is missing or shorter than asked for is named.
+every trial that is missing or shorter than asked for is named. Several folders of the same scenario make one report.
 """
 
 from __future__ import annotations
@@ -14,29 +14,28 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.metrics import MethodSummary, Spread, summarize
-from experiments.naming import look_up
-from experiments.plots import accuracy_figure, save_figure
-from experiments.provenance import RunInfo, read_run_info
-from experiments.rows import read_rows
-from experiments.scenarios import SCENARIOS
-from experiments.shortfalls import shortfalls
-from experiments.summary_table import paper_records, records
-from experiments.tables import Record, markdown_table, text_table
+from experiments.churn_moments import find_churn
+from experiments.metrics import MethodSummary, summarize
+from experiments.report_sections import sections
+from experiments.results import Results, read_results
+from experiments.shortfalls import merged_shortfalls
+from experiments.summary_table import records
+from experiments.tables import Record, text_table
 
 REPORT_FILE = "report.md"
-MAX_CURVES = 7
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a results folder says. `summaries` are in the order of the table; `shortfalls` name what is missing."""
+    """What results folders say. `summaries` are in the order of the table; `shortfalls` name what is missing."""
 
     heading: str
     target: float
     summaries: list[MethodSummary]
     shortfalls: list[str]
     rows: pd.DataFrame
+    results: Results
+    against: Results | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -49,18 +48,30 @@ class Report:
         return "\n".join([self.heading, "", text_table(self.records), *(["", *notes] if notes else [])])
 
 
-def build_report(results_dir: Path) -> Report:
-    """Read a results folder. ValueError if it holds no rows."""
-    rows, info = read_rows(results_dir), read_run_info(results_dir)
-    scenario = str(rows["scenario"].iloc[0])
-    target = info.target_accuracy if info else look_up("scenario", scenario, SCENARIOS).target_accuracy
-    summaries = summarize(rows, target)
-    if info and info.search:
+def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = ()) -> Report:
+    """Read one or more results folders of the same scenario, and those of a study to compare with.
+
+    Raises:
+        ValueError: If a folder holds no rows, or the folders may not be merged.
+    """
+    folders = [results_dirs] if isinstance(results_dirs, Path) else list(results_dirs)
+    results = read_results(folders)
+    rows = results.rows
+    summaries = summarize(rows, results.target)
+    if results.is_search:
         summaries.sort(key=rank, reverse=True)
-    elif info:
-        order = {method: place for place, method in enumerate(info.methods)}
-        summaries.sort(key=lambda summary: order.get(summary.method, len(order)))
-    return Report(_heading(rows, scenario), target, summaries, shortfalls(summaries, info, rows), rows)
+    else:
+        order = {method: place for place, method in enumerate(results.methods)}
+        summaries.sort(key=lambda summary: order[summary.method])
+    return Report(
+        heading=_heading(rows, results.scenario),
+        target=results.target,
+        summaries=summaries,
+        shortfalls=merged_shortfalls(results, summaries),
+        rows=rows,
+        results=results,
+        against=read_results(against) if against else None,
+    )
 
 
 def rank(summary: MethodSummary) -> tuple[int, float]:
@@ -71,74 +82,77 @@ def rank(summary: MethodSummary) -> tuple[int, float]:
 def _heading(rows: pd.DataFrame, scenario: str) -> str:
     clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
     seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-    return f"{scenario}: {clients} clients, {rounds} rounds, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+    heading = f"{scenario}: {clients} clients, {rounds} rounds, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+    churn = find_churn(rows)
+    return f"{heading}; {churn.words}" if churn else heading
 
 
-def write_report(report: Report, results_dir: Path) -> tuple[Path, Path]:
-    """Write report.md and the figure (PNG and SVG); returns the paths of the report and the PNG."""
-    scenario = str(report.rows["scenario"].iloc[0])
-    shown = report.summaries[:MAX_CURVES]
-    order = {(summary.method, summary.setting): index for index, summary in enumerate(shown)}
-    keys = pd.Series(list(zip(report.rows["method"], report.rows["setting"], strict=True)), index=report.rows.index)
-    drawn = report.rows[keys.isin(list(order))].assign(_order=keys.map(order)).sort_values(["_order", "seed", "round"])
-    png, _ = save_figure(accuracy_figure(drawn, report.target, report.heading), results_dir)
-    path = results_dir / REPORT_FILE
-    undrawn = len(report.summaries) - len(shown)
-    path.write_text(_markdown(report, read_run_info(results_dir), scenario, png.name, undrawn))
-    return path, png
+def write_report(report: Report, output: Path) -> tuple[Path, Path]:
+    """Write report.md and the figures (PNG and SVG); returns the paths of the report and of the accuracy PNG.
+
+    Raises:
+        ValueError: If the study to compare with is of another kind.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    parts = sections(report, output)
+    path = output / REPORT_FILE
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path, output / "accuracy.png"
 
 
-def _markdown(report: Report, info: RunInfo | None, scenario: str, figure: str, undrawn: int) -> str:
-    parts = [f"# {report.heading}", markdown_table(report.records), f"![Accuracy over rounds]({figure})"]
-    if undrawn:
-        parts.append(f"The figure shows the best {MAX_CURVES} settings; {undrawn} more are in the table.")
-    if report.shortfalls:
-        parts.append("## Less than asked for\n\n" + "\n".join(f"- {line}" for line in report.shortfalls))
-    paper = paper_records(report.summaries, scenario)
-    if paper:
-        setting = SCENARIOS[scenario]
-        rounds = (
-            f"The paper's figures are over {setting.rounds} rounds; here {int(report.rows['round'].max())} were run."
-        )
-        parts.append(f"## Beside the paper (section {setting.paper_section})\n\n{markdown_table(paper)}\n\n{rounds}")
-    parts.append(_DEFINITIONS)
-    if info:
-        parts.append(_run_section(info))
-    return "\n\n".join(parts) + "\n"
-
-
-_DEFINITIONS = """## What the columns mean
-
-- mean accuracy: over clients (unweighted) and all rounds; then mean ± population standard deviation over seeds.
-- rounds to target: the first round at which the mean accuracy of the last 10 rounds reaches the target. Seeds that
-  never do are counted ("reached k of n") and left out of the mean.
-- J/round, of budget, J in all: energy of the clients that trained, in rounds 1 and later; round 0 is not in it."""
-
-
-def _run_section(info: RunInfo) -> str:
-    lines = [f"- command: `{info.command}`"] if info.command else []
-    lines += [f"- {name} = {value}" for name, value in {**info.settings, **info.search}.items()]
-    if info.warmup_energy_j:
-        warmup = Spread.of(list(info.warmup_energy_j.values()))
-        assert warmup is not None
-        lines.append(f"- round 0 (all clients, one epoch; in none of the figures above): {warmup.mean:.4g} J per trial")
-    return "## How it was run\n\n" + "\n".join([*lines, "- commit, versions and machine: `run.json`"])
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="python -m experiments.report", description="Tables, report.md and figures of a study, from its rows."
+    )
+    result.add_argument(
+        "results_dirs",
+        nargs="*",
+        type=Path,
+        metavar="RESULTS_DIR",
+        help="folder that a study wrote; several of the same scenario, federation, target and rounds make one report",
+    )
+    result.add_argument(
+        "--output", type=Path, metavar="DIR", help="where to write; default: RESULTS_DIR, if there is only one"
+    )
+    result.add_argument(
+        "--against",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="study to compare with: without churn, or with policies from scratch",
+    )
+    result.add_argument(
+        "--macs", type=Path, metavar="DIR", help="write a page on the MACs of the policies to DIR; needs no results"
+    )
+    return result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.report", description="Table, report.md and figure of a study, from its rows."
-    )
-    parser.add_argument("results_dir", type=Path, metavar="RESULTS_DIR", help="folder that a study wrote")
-    results_dir = parser.parse_args(argv).results_dir
+    """Run the command; returns the exit code (0, or 2 for bad input)."""
+    arguments = parser().parse_args(argv)
     try:
-        report = build_report(results_dir)
-        path, figure = write_report(report, results_dir)
+        if arguments.macs:
+            from experiments.macs_page import write_macs_page  # builds networks, so it loads torch and RLlib
+
+            print(f"page  {write_macs_page(arguments.macs)}")
+        if arguments.results_dirs or not arguments.macs:
+            _report(arguments)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{report.text()}\n\nreport  {path}\nfigure  {figure} (and .svg)")
     return 0
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    folders = arguments.results_dirs
+    if not folders:
+        raise ValueError("name a results folder, such as results/digits-DATE-TIME")
+    if len(folders) > 1 and arguments.output is None:
+        raise ValueError(f"{len(folders)} results folders need --output DIR to write the report to")
+    report = build_report(folders, arguments.against)
+    path, figure = write_report(report, arguments.output or folders[0])
+    print(f"{report.text()}\n\nreport  {path}\nfigures {figure.parent}/*.png (and .svg)")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.asha_journal import stopped_trials
 from experiments.checkpoints import finished, make_ready, newest_checkpoint
+from experiments.draws import from_text
 from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, as_written, package_versions, read_packages, read_run_info
 from experiments.scenarios import SCENARIOS
@@ -33,13 +35,11 @@ def study_to_resume(
         force: Go on although the scenario or a package has changed.
 
     Raises:
-        ValueError: If it is no study, was a search, or something it depends on has changed.
+        ValueError: If it is no study, or something it depends on has changed.
     """
     info = read_run_info(results_dir)
     if info is None:
         raise ValueError(f"nothing to resume: {results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
-    if info.search:
-        raise ValueError("a search cannot be resumed: what ASHA stopped depends on what ran beside it; run it again")
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.methods),
@@ -48,6 +48,9 @@ def study_to_resume(
         results_dir=results_dir,
         data_dir=data_dir or info.federation.get("data_dir"),
         settings=info.settings,
+        search=info.search,
+        num_samples=info.num_samples,
+        recorded_draws=from_text(info.draws) if info.draws else None,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
         command=info.command,
@@ -61,7 +64,12 @@ def study_to_resume(
             f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and after would not "
             "belong together; go on all the same with --force"
         )
-    left = [start for start in study.trial_starts if not finished(results_dir / start.name, study.rounds)]
+    stopped = stopped_trials(results_dir)
+    left = [
+        start
+        for start in study.all_starts
+        if not finished(results_dir / start.name, stopped.get(start.name, study.rounds))
+    ]
     for start in left:
         if start.init_from and newest_checkpoint(results_dir / start.name) is None:
             check_unchanged(start.init_from, start.init_sha256)

@@ -119,6 +119,7 @@ class RowCallback(RLlibCallback):
             "selected": list(last.selected),
             "clients": list(last.clients),
             "costs_j": list(last.costs_j),
+            "probing_j": last.probing_j,
             "accuracies": list(last.accuracies),
             "epsilon": epsilon,
             "fl_seconds": last.fl_seconds,

@@ -27,6 +27,8 @@ class Column:
     dtype: pa.DataType
     unit: str
     meaning: str
+    absent: float | None = None
+    """What a file without the column means by that, for columns that came later."""
 
     def field(self) -> pa.Field:
         return pa.field(self.name, self.dtype, metadata={"unit": self.unit, "meaning": self.meaning})
@@ -43,7 +45,7 @@ COLUMNS: tuple[Column, ...] = (
         "mean_accuracy", pa.float64(), "share of 1", "unweighted mean of all live clients' accuracy after the round"
     ),
     Column("reward", pa.float64(), "", "the team's reward for the round"),
-    Column("energy_j", pa.float64(), "J", "energy of all clients that trained in the round"),
+    Column("energy_j", pa.float64(), "J", "energy spent in the round: training, sending, and probing if it is charged"),
     Column("budget_j", pa.float64(), "J", "energy budget of the round"),
     Column("num_clients", pa.int64(), "", "clients live in the round"),
     Column("num_selected", pa.int64(), "", "clients that trained in the round"),
@@ -52,6 +54,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
+    Column("probing_j", pa.float64(), "J", "part of energy_j that told losses or accuracies; see docs/methods.md", 0.0),
     Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round"),
     Column("epsilon", pa.float64(), "", "the sampler's epsilon in the round; NaN for methods without one"),
     Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
@@ -91,7 +94,9 @@ class RowWriter:
     def continue_after(self, round_number: int) -> list[Mapping[str, Any]]:
         """Take up the rows up to a round that are in the file already, and return them."""
         table = pq.read_table(self.path, partitioning=None, schema=SCHEMA)
-        self._rows = [row for row in table.to_pylist() if row["round"] <= round_number]
+        absent = {column.name: column.absent for column in COLUMNS if column.absent is not None}
+        rows = [row | {name: value for name, value in absent.items() if row[name] is None} for row in table.to_pylist()]
+        self._rows = [row for row in rows if row["round"] <= round_number]
         self._num_written = len(self._rows)
         return list(self._rows)
 
@@ -149,6 +154,9 @@ def _read_file(path: Path) -> pd.DataFrame | None:
     except (OSError, pa.ArrowException) as error:
         print(f"warning: left out {path}, which is not a readable Parquet file ({_first_line(error)})", file=sys.stderr)
         return None
+    for column in COLUMNS:
+        if column.absent is not None and column.name not in frame.columns:
+            frame[column.name] = column.absent
     missing = [name for name in COLUMN_NAMES if name not in frame.columns]
     if missing:
         print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)

@@ -46,7 +46,7 @@ def parse_settings(items: Sequence[str]) -> dict[str, Any]:
     Values are Python literals; anything else is taken as text.
     """
     pairs = _pairs("--set", items, _EXAMPLE_SET)
-    return {key: _literal(text) for key, text in pairs.items()}
+    return {key: literal(text) for key, text in pairs.items()}
 
 
 def parse_search(items: Sequence[str]) -> dict[str, str]:
@@ -71,7 +71,8 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
     return pairs
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """A Python literal, or inf, nan, or the text itself."""
     if text.lower().lstrip("+-") in ("inf", "nan"):
         return float(text)
     try:

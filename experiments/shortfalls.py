@@ -6,8 +6,28 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.metrics import MethodSummary
+from experiments.metrics import MethodSummary, summarize
 from experiments.provenance import RunInfo
+from experiments.results import Results
+
+
+def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:
+    """Those of each results folder, and in a merged report the methods that were asked for fewer seeds than others."""
+    if len(results.sources) == 1:
+        return shortfalls(summaries, results.sources[0].info, results.rows)
+    lines = [
+        line
+        for source in results.sources
+        for line in shortfalls(summarize(source.rows, results.target), source.info, source.rows)
+    ]
+    every = sorted({seed for info in results.infos for seed in info.seeds})
+    return lines + [line for method in results.methods if (line := _fewer_seeds(method, results.infos, every))]
+
+
+def _fewer_seeds(method: str, infos: Sequence[RunInfo], every: Sequence[int]) -> str:
+    asked = sorted({seed for info in infos if method in info.methods for seed in info.seeds})
+    others = [str(seed) for seed in every if seed not in asked]
+    return f"{method} was not asked for seed {', '.join(others)}, which other methods ran" if others else ""
 
 
 def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: pd.DataFrame) -> list[str]:
@@ -19,7 +39,7 @@ def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: p
     seeds = list(info.seeds) if info else sorted(int(seed) for seed in rows["seed"].unique())
     rounds = info.rounds if info else int(rows["round"].max())
     if info and info.search:
-        return _search_shortfalls(summaries, rounds, len(seeds) * info.num_samples)
+        return _search_shortfalls(summaries, rounds, len(seeds) * (len(info.draws) or info.num_samples))
     done = {(t.method, t.seed): t.rounds for summary in summaries for t in summary.trials}
     missing = [(method, seed) for method in methods for seed in seeds if done.get((method, seed), 0) < rounds]
     return [_shortfall(method, seed, done.get((method, seed)), rounds) for method, seed in missing]

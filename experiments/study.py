@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from experiments.draws import as_text, drawn_settings, ends
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
-from experiments.settings import check_federation_keys, example_value, sampling_domain, split_settings
+from experiments.settings import ENV_PREFIX, check_federation_keys, sampling_domain, split_settings
 from experiments.transfer import PolicySource, check_fit
+
+if TYPE_CHECKING:
+    from bippo_rllib import BippoConfig
 
 
 @dataclass(frozen=True)
 class TrialStart:
     """A trial to run: from the start, or from the checkpoint at `resume_from`.
 
-    From the start with the policies in the checkpoint at `init_from`, of that hash, if it is given.
+    From the start with the policies in the checkpoint at `init_from`, of that hash, if it is given. In a search,
+    `number` tells the trials apart and `search` holds the settings drawn for this one.
     """
 
     method: str
     seed: int
     resume_from: str = ""
+    number: int | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
     init_from: str = ""
     init_sha256: str = ""
 
     @property
     def name(self) -> str:
-        """Of its folder; in a search a number follows."""
-        return f"{self.method}-seed{self.seed}"
+        """Of its folder."""
+        number = "" if self.number is None else f"-{self.number:05d}"
+        return f"{self.method}-seed{self.seed}{number}"
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,9 @@ class Study:
     """What to run. `settings` and the keys of `search` are as in `--set` and `--search`; `results_dir` is absolute.
 
     `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
-    `starts` are the trials left of a study that is resumed, None for all. `init_from` is what `--init-from` named,
-    `sources` the checkpoint it comes to for each trial, by the trial's name.
+    `starts` are the trials left of a study that is resumed, None for all; `recorded_draws` the settings it drew, None
+    to draw them. `init_from` is what `--init-from` named, `sources` the checkpoint it comes to for each method and
+    seed, by the name of their trial outside a search.
     """
 
     scenario: Scenario
@@ -56,28 +66,43 @@ class Study:
     starts: tuple[TrialStart, ...] | None = None
     init_from: str = ""
     sources: Mapping[str, PolicySource] = field(default_factory=dict)
+    recorded_draws: tuple[Mapping[str, Any], ...] | None = None
+
+    @cached_property
+    def draws(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings of a search, each tried with all methods and seeds; a single empty one without a search."""
+        if self.recorded_draws is not None:
+            return self.recorded_draws
+        return drawn_settings(self.search, self.num_samples, self.seeds[0]) if self.search else ({},)
+
+    @property
+    def all_starts(self) -> tuple[TrialStart, ...]:
+        """Every trial of the study, from its beginning."""
+        cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
+        return tuple(
+            TrialStart(
+                method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed)
+            )
+            for number, (draw, method, seed) in enumerate(cases)
+        )
+
+    def _policies(self, method: str, seed: int) -> dict[str, str]:
+        source = self.sources.get(TrialStart(method, seed).name)
+        return {"init_from": source.checkpoint, "init_sha256": source.sha256} if source else {}
 
     @property
     def trial_starts(self) -> tuple[TrialStart, ...]:
         """What is to run: all methods x seeds, or what is left of a study that is resumed."""
-        if self.starts is not None:
-            return self.starts
-        return tuple(self._start(method, seed) for method in self.methods for seed in self.seeds)
-
-    def _start(self, method: str, seed: int) -> TrialStart:
-        start = TrialStart(method, seed)
-        source = self.sources.get(start.name)
-        return start if source is None else replace(start, init_from=source.checkpoint, init_sha256=source.sha256)
+        return self.all_starts if self.starts is None else self.starts
 
     @property
     def num_trials(self) -> int:
-        return len(self.trial_starts) * self.num_samples
+        return len(self.trial_starts)
 
     @property
     def trial_names(self) -> list[str]:
-        """Folder names of the trials; in a search each has a number behind it."""
-        number = "-00000" if self.search else ""
-        return [f"{start.name}{number}" for start in self.trial_starts]
+        """Folder names of the trials."""
+        return [start.name for start in self.trial_starts]
 
     @property
     def federation(self) -> dict[str, Any]:
@@ -98,6 +123,7 @@ class Study:
             settings=dict(self.settings),
             search=dict(self.search),
             num_samples=self.num_samples,
+            draws=as_text(self.draws) if self.search else [],
             command=self.command,
             init_from=self.init_from,
             init_policies={name: asdict(source) for name, source in self.sources.items()},
@@ -108,29 +134,57 @@ def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
     from envs.executors import check_device
-    from experiments.row_callback import TrialInfo
-    from experiments.trial import bippo_config
 
     check_device(str(study.federation.get("device", "cpu")))
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
-    examples = {key: example_value(sampling_domain(key, text)) for key, text in study.search.items()}
-    settings = {**study.settings, **examples}
-    configs = {}
+    _check_ends(study)
     for method in study.methods:
-        info = TrialInfo(study.scenario.name, method, study.seeds[0])
-        configs[method] = bippo_config(info, study.scenario.federation_for(study.rounds), settings, study.rounds)
-        configs[method].validate()
-    searched = split_settings(examples)[1]
+        for draw in study.draws:
+            _check_config(study, method, draw)
     for seed in study.seeds:
-        env = envs.parallel_env(**{**study.federation, **searched, "rounds": study.rounds, "seed": seed})
-    for start in study.trial_starts:
+        env = envs.parallel_env(**_federation(study, study.draws[0], seed))
+    for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
-            check_fit(start.init_from, configs[start.method], env)
+            check_fit(start.init_from, _config(study, start.method, start.search), env)
+
+
+def _check_ends(study: Study) -> None:
+    """What the search spaces may yield, one key at a time, whatever is drawn this time."""
+    import envs
+
+    for key, expression in study.search.items():
+        for value in ends(sampling_domain(key, expression)):
+            changed = {**study.draws[0], key: value}
+            try:
+                _check_config(study, study.methods[0], changed)
+                if key.startswith(ENV_PREFIX):
+                    envs.parallel_env(**_federation(study, changed, study.seeds[0]))
+            except ValueError as error:
+                if key.removeprefix(ENV_PREFIX) not in str(error):
+                    raise  # something else is wrong
+                raise ValueError(f"--search {key}={expression} reaches {value!r}: {error}") from None
+
+
+def _check_config(study: Study, method: str, draw: Mapping[str, Any]) -> None:
+    _config(study, method, draw).validate()
+
+
+def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
+    from experiments.row_callback import TrialInfo
+    from experiments.trial import bippo_config
+
+    info = TrialInfo(study.scenario.name, method, study.seeds[0])
+    federation = study.scenario.federation_for(study.rounds)
+    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
+
+
+def _federation(study: Study, draw: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    return {**study.federation, **split_settings(draw)[1], "rounds": study.rounds, "seed": seed}
 
 
 def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
-    """Tune's search space; `trial.config_of` turns one point of it into a BippoConfig."""
+    """Tune's search space, a grid over the trials; `trial.config_of` turns one point of it into a BippoConfig."""
     from ray import tune
 
     return {
@@ -139,6 +193,5 @@ def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
         "rounds": study.rounds,
         "federation": study.federation,
         "settings": split_settings(study.settings)[0],
-        "search": {key: sampling_domain(key, text) for key, text in study.search.items()},
         "gpu_share": gpu_share,
     }

@@ -1,4 +1,4 @@
-"""The words and digits of the summary table: one record per method, ours alone and beside the paper's."""
+"""The words and digits of the summary table: one record per method."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from experiments.metrics import LATE_ROUND, MethodSummary, Spread
-from experiments.scenarios import SCENARIOS, PaperResult
 from experiments.tables import Record
 
 
@@ -64,28 +63,3 @@ def _reached(summary: MethodSummary) -> str:
         return f"reached 0 of {asked}"
     rounds = _plus_minus(spread, 1)
     return rounds if spread.n == asked else f"{rounds} (reached {spread.n} of {asked})"
-
-
-def paper_records(summaries: Sequence[MethodSummary], scenario: str) -> list[Record]:
-    """What the paper prints beside what was measured; empty where the paper has no such experiment."""
-    paper = SCENARIOS[scenario].paper if scenario in SCENARIOS else {}
-    return [_paper_record(summary, paper[summary.method]) for summary in summaries if summary.method in paper]
-
-
-def _as_printed(number: float) -> str:
-    """43.0 and 88.25, as the paper has it."""
-    return f"{number:.1f}" if float(f"{number:.1f}") == number else f"{number:.2f}"
-
-
-def _paper_record(summary: MethodSummary, paper: PaperResult) -> Record:
-    printed = "–"
-    if paper.rounds_to_target is not None:
-        printed = f"{_as_printed(paper.rounds_to_target)} ± {paper.rounds_to_target_std:.1f}"
-    measured = f"{summary.mean_accuracy.mean:.3f} ({summary.accuracy_std_over_rounds:.3f})"
-    return {
-        "method": summary.label,
-        "rounds to target": _reached(summary),
-        "paper: rounds to target": printed,
-        "mean accuracy (std over rounds and seeds)": measured,
-        "paper: mean accuracy (std)": f"{paper.mean_accuracy:.3f} ({paper.accuracy_std:.3f})",
-    }

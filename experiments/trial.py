@@ -43,7 +43,8 @@ def bippo_config(
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
     """The configuration of one point of a study's search space, see `study.param_space`."""
-    searched, trial = dict(space["search"]), space["trial"]
+    trial = space["trial"]
+    searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
     return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
 
@@ -64,7 +65,7 @@ class StudyTrial(Bippo):
                 callback.on_resumed(self)
         elif trial.get("init_from"):
             check_unchanged(trial["init_from"], trial["init_sha256"])
-            self.load_policies(trial["init_from"], epsilon={**config["settings"], **config["search"]}.get("epsilon"))
+            self.load_policies(trial["init_from"], epsilon={**config["settings"], **trial["search"]}.get("epsilon"))
             for callback in self._row_callbacks():
                 callback.on_policies_loaded(self)
 

@@ -23,6 +23,7 @@ from experiments.tune_run import Failure, quiet, run_study
 EXIT_FAILED_TRIALS = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behind), then mean accuracy over seeds"
 
 
 def listing() -> str:
@@ -86,10 +87,7 @@ def _run(study: Study) -> int:
         return EXIT_FAILED_TRIALS
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
-        if not study.search:
-            print(
-                f"go on with: python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}", file=sys.stderr
-            )
+        print(f"go on with: {_resume_command(study)}", file=sys.stderr)
         if any(study.results_dir.rglob(ROWS_FILE)):
             _finish(study, _print_report)
         return EXIT_INTERRUPTED
@@ -102,10 +100,10 @@ def _run(study: Study) -> int:
 
 def _announcement(study: Study) -> str:
     factors = [_count(len(study.methods), "method"), _count(len(study.seeds), "seed")]
-    factors += [_count(study.num_samples, "setting")] if study.search else []
+    factors += [_count(len(study.draws), "setting")] if study.search else []
     trials = f"{_count(study.num_trials, 'trial')} of {_count(study.rounds, 'round')}"
     if study.starts is not None:
-        asked = _count(len(study.methods) * len(study.seeds), "trial")
+        asked = _count(len(study.all_starts), "trial")
         if not study.starts:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
@@ -151,7 +149,8 @@ def _print_report(study: Study) -> None:
     print(f"\n{report.text()}\n")
     if study.search:
         best = report.summaries[0]
-        print(f"best setting   --methods {best.method} --set {best.setting}\n")
+        print(f"best setting   --methods {best.method} --set {best.setting}")
+        print(f"ranked by      {RANKING}\n")
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
@@ -162,6 +161,10 @@ def _print_report(study: Study) -> None:
 
 def _failure_line(failure: Failure) -> str:
     return f"error: trial {failure.trial} failed: {failure.cause} (whole traceback: {_short(Path(failure.error_file))})"
+
+
+def _resume_command(study: Study) -> str:
+    return f"python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}"
 
 
 def _quoted(path: Path) -> str:

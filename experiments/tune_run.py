@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import sys
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from experiments.asha_journal import JOURNAL_FILE
+from experiments.federation_record import resolve
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.study import Study, TrialStart, param_space
 
@@ -45,7 +48,8 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
     study.results_dir.mkdir(parents=True, exist_ok=True)
     if study.starts is None:
-        write_run_info(study.results_dir, study.run_info)
+        resolved = resolve({**study.federation, "rounds": study.rounds})
+        write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)
     started_ray = start_ray(study.parallel_trials)
@@ -102,18 +106,15 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
     from experiments.scheduler import SeedwiseASHA
     from experiments.trial import StudyTrial
 
+    journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
         StudyTrial,
         param_space=param_space(study, gpu_share),
         tune_config=tune.TuneConfig(
-            # One draw of the searched settings per sample, shared by all methods and seeds; the same draws every time.
-            search_alg=BasicVariantGenerator(
-                max_concurrent=side_by_side, constant_grid_search=True, random_state=study.seeds[0]
-            ),
-            num_samples=study.num_samples,
-            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds) if study.search else None,
-            trial_dirname_creator=_trial_name(bool(study.search)),
-            trial_name_creator=_trial_name(bool(study.search)),
+            search_alg=BasicVariantGenerator(max_concurrent=side_by_side),
+            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
+            trial_dirname_creator=_trial_name,
+            trial_name_creator=_trial_name,
         ),
         run_config=tune.RunConfig(
             name=study.results_dir.name,
@@ -128,12 +129,8 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
     )
 
 
-def _trial_name(searching: bool) -> Any:
-    def name(trial: Any) -> str:
-        plain = TrialStart(**trial.config["trial"]).name
-        return f"{plain}-{trial.trial_id.rsplit('_', 1)[-1]}" if searching else plain
-
-    return name
+def _trial_name(trial: Any) -> str:
+    return TrialStart(**trial.config["trial"]).name
 
 
 def _failures(results: ResultGrid) -> list[Failure]:

@@ -27,6 +27,7 @@ def make_rows(
         "selected": [1],
         "clients": [0, 1],
         "costs_j": [1.0, 2.0],
+        "probing_j": 0.0,
         "epsilon": float("nan"),
         "fl_seconds": 1.0,
         "rl_seconds": 0.01,

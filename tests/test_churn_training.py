@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import envs
-from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib import Bippo, BippoConfig, EpisodeEnvRunner
+from bippo_rllib.env_runner import BippoEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
@@ -76,4 +77,22 @@ def test_everybody_leaves_while_somebody_joins_and_then_everybody_leaves():
     # Round 3 hands over from three clients to one, round 6 ends the episode, and the seventh train() begins another.
     assert live == [3, 3, 1, 1, 1, 0, 3]
     assert algo.parallel_env.last_round.round == 1
+    algo.stop()
+
+
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+def test_rllibs_own_episodes_refuse_a_handover_to_newcomers_only(runner):
+    # Clients 0 and 1 leave at the end of round 3, in which client 2 joins.
+    churn = (*(envs.ChurnEvent(3, n, "leave") for n in range(2)), envs.ChurnEvent(3, 2, "join"))
+    changes = {"num_clients": 3, "churn_leave_rate": 0.0, "churn_return_rate": 0.0, "budget_share": 0.9}
+    config = BippoConfig().environment(envs.parallel_env, env_config={**FEDERATION, **changes, "churn": churn})
+    algo = config.env_runners(env_runner_cls=runner).debugging(seed=7, log_level="ERROR").build_algo()
+    algo.train(), algo.train()
+    if runner is BippoEnvRunner:
+        algo.train(), algo.train()
+        assert algo.parallel_env.last_round.clients == (2,)
+    else:
+        with pytest.raises(ValueError, match=r"all 2 agents left in the step in which 'client_002' joined.*BippoEnv"):
+            algo.train()
+        assert algo.parallel_env.last_round.round == 3
     algo.stop()

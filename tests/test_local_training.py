@@ -81,7 +81,7 @@ def test_evaluation_groups_are_large_and_keep_order():
 
 @pytest.fixture
 def executor():
-    serial = SerialExecutor(FederationConfig(num_clients=3))
+    serial = SerialExecutor(FederationConfig(num_clients=3, lr=0.1))
     train = tuple(np.arange(start, start + 30) for start in (0, 30, 60))
     test = tuple(np.arange(start, start + 11) for start in (0, 11, 22))
     serial.assign(Partition(train, test, ((),) * 3))

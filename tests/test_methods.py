@@ -99,3 +99,28 @@ def test_the_number_of_candidates_reaches_the_published_power_of_choice_only() -
     assert drawn == {"poc": False, "pocd": True, "bippo": False}
     assert config("pocd", {"candidates": 4}).candidates == 4
     assert config("pocd").candidates == 6
+
+
+def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
+    charged = {
+        name
+        for name in METHODS
+        if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config[KEYWORDS_KEY]
+    }
+    assert set(METHODS) - charged == {"fedavg"}
+
+
+def test_samplers_are_compared_with_the_same_policies() -> None:
+    """The paper's sampler figure: `--methods bippo ippo bippo-greedy`."""
+    samplers = {name: config(name) for name in ("bippo", "ippo", "bippo-greedy")}
+    assert {name: each.sampler for name, each in samplers.items()} == {
+        "bippo": "epsilon_greedy",
+        "ippo": "stochastic",
+        "bippo-greedy": "greedy",
+    }
+    differing = {
+        key
+        for key, value in samplers["bippo"].to_dict().items()
+        if key not in ("callbacks", "callbacks_class") and value != samplers["bippo-greedy"].to_dict()[key]
+    }
+    assert differing == {"sampler"}

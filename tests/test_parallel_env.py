@@ -6,6 +6,7 @@ import pytest
 from toy_envs import Workers
 
 from bippo_rllib import ParallelEnvAdapter
+from bippo_rllib.agent_policies import policy_of, policy_spaces
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY
 
 
@@ -58,6 +59,41 @@ def test_state_round_trip_in_mid_episode():
     ours, theirs = env.step(act), other.step(act)
     assert all((ours[0][a] == theirs[0][a]).all() for a in env.agents)
     assert ours[1:] == theirs[1:]
+
+
+class Growing(Workers):
+    """Counts how often it is asked for a space, and lists a worker that joins among the possible agents."""
+
+    def __init__(self, num_workers: int) -> None:
+        super().__init__(num_workers)
+        self.asked = 0
+
+    def join(self, agent: str) -> None:
+        self.possible_agents.append(agent)
+        self.agents.append(agent)
+
+    def observation_space(self, agent):
+        self.asked += 1
+        return super().observation_space(agent)
+
+
+def test_agents_and_spaces_follow_an_environment_that_grows():
+    env = ParallelEnvAdapter({FACTORY_KEY: Growing, KEYWORDS_KEY: {"num_workers": 2}})
+    env.reset(seed=0)
+    before = env.possible_agents
+    env.parallel_env.join("worker_77")
+    assert before == ["worker_00", "worker_01"]  # what was handed out does not change
+    assert env.possible_agents == env.agents == ["worker_00", "worker_01", "worker_77"]
+    assert (env.num_agents, env.max_num_agents) == (3, 3)
+    assert env.get_observation_space("worker_77") == env.observation_spaces["worker_77"]
+    assert env.get_action_space("worker_77") == env.action_spaces["worker_77"]
+    env.possible_agents = []  # as RLlib's base class may
+    assert len(env.possible_agents) == 3
+
+
+def test_spaces_of_all_policies_cost_one_question_each():
+    env = ParallelEnvAdapter({FACTORY_KEY: Growing, KEYWORDS_KEY: {"num_workers": 50}})
+    assert len(policy_spaces(env, policy_of)) == env.parallel_env.asked == 50
 
 
 def test_an_environment_without_state_says_so():

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +19,7 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
+from experiments.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
 from experiments.checkpoints import RESUMED, checkpoint_at, finished, make_ready, newest_checkpoint, write_manifest
 from experiments.provenance import RunInfo, write_run_info
 from experiments.resume import study_to_resume
@@ -134,16 +136,13 @@ def test_what_is_left_is_resumed_and_changes_are_named(tmp_path: Path) -> None:
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing to resume"):
         study_to_resume(tmp_path)
-    write_run_info(tmp_path, info(search={"lr": "uniform(0,1)"}))
-    with pytest.raises(ValueError, match="a search cannot be resumed"):
-        study_to_resume(tmp_path)
 
 
 TINY = ["--methods", "bippo", "--seeds", "7", "--rounds", "60", "--checkpoint-every", "7", "--parallel-trials", "1"]
 
 
-def rows_so_far(folder: Path) -> int:
-    files = list(folder.rglob(ROWS_FILE))
+def rows_so_far(folder: Path, trial: str) -> int:
+    files = list(folder.glob(f"{trial}/{ROWS_FILE}"))
     return pq.read_metadata(files[0]).num_rows if files else 0
 
 
@@ -151,11 +150,11 @@ def final_weights(trial_dir: Path) -> dict:
     return pickle.loads((newest_checkpoint(trial_dir).path / POLICIES).read_bytes())
 
 
-def kill_after(num_rows: int, folder: Path) -> None:
-    """Run the study in a process of its own, and kill that once there are so many rows."""
-    command = [sys.executable, "-m", "experiments.tune_bippo", *TINY, "--results-dir", str(folder)]
+def kill_after(num_rows: int, folder: Path, arguments: Sequence[str] = TINY, trial: str = "*") -> None:
+    """Run the study in a process of its own, and kill that once a trial has so many rows."""
+    command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while rows_so_far(folder) < num_rows and process.poll() is None:
+    while rows_so_far(folder, trial) < num_rows and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -179,9 +178,48 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert "nothing is left of 1 trial" in capsys.readouterr().out
 
 
+SEARCH = ["--methods", "bippo", "--seeds", "7", "--rounds", "12", "--checkpoint-every", "2", "--parallel-trials", "1"]
+SEARCH += ["--search", "lr=loguniform(1e-4,1e-1)", "epsilon_decay=uniform(0.5,0.9)", "--num-samples", "4"]
+
+
+def test_a_killed_search_goes_on_with_the_same_draws_and_decisions(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    kill_after(5, killed, SEARCH, trial="*-00001")  # in the second trial, when the first has ended
+    assert not finished(killed / "bippo-seed7-00001", 12)
+    before = {path: path.read_bytes() for path in (killed / "bippo-seed7-00000").glob(ROWS_FILE)}
+    time.sleep(1.0)
+    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    assert "resuming 3 trials of 12 rounds (of 4 trials)" in capsys.readouterr().out
+    assert before and all(path.read_bytes() == content for path, content in before.items())
+    assert tune_bippo.main([*SEARCH, "--results-dir", str(undisturbed)]) == 0
+    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert found["setting"].nunique() == 4
+    # One trial at a time, so ASHA's decisions are the same too; some of them stopped a trial.
+    decisions = read_decisions(undisturbed / JOURNAL_FILE)
+    assert read_decisions(killed / JOURNAL_FILE) == decisions
+    assert stopped_trials(killed) and found.groupby("trial").size().min() < 12
+    assert tune_bippo.main(["--resume", str(killed)]) == 0  # what was stopped early counts as finished
+    assert "nothing is left of 4 trials" in capsys.readouterr().out
+
+
 def test_a_results_folder_takes_one_study_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with study_lock(tmp_path / "results"):
         assert tune_bippo.main([*TINY, "--results-dir", str(tmp_path / "results")]) == 2
     assert "error: another study is running in" in capsys.readouterr().err
     with study_lock(tmp_path / "results"):
         pass  # free again
+
+
+def test_a_study_with_churn_reads_back_unchanged(tmp_path: Path) -> None:
+    churn = SCENARIOS["churn"]
+    federation = churn.federation_for(60)
+    write_run_info(tmp_path, info(scenario="churn", rounds=60, federation=federation))
+    assert len(study_to_resume(tmp_path).trial_starts) == 2
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["federation"]["churn"][0]["round"] = 31
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="scenario churn was"):
+        study_to_resume(tmp_path)

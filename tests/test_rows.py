@@ -119,3 +119,11 @@ def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
     write_trial(tmp_path / "copy-of-a", make_rows(ACCURACY))
     with pytest.raises(ValueError, match="more than one row for round 1 of trial bippo-seed7"):
         read_rows(tmp_path)
+
+
+def test_files_from_before_a_column_was_added_are_read_and_continued(tmp_path: Path) -> None:
+    path = write_trial(tmp_path, make_rows(ACCURACY, probing_j=0.5))
+    assert set(read_rows(tmp_path)["probing_j"]) == {0.5}
+    rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j"]), path)
+    assert set(read_rows(tmp_path)["probing_j"]) == {0.0}
+    assert [row["probing_j"] for row in RowWriter(path.parent).continue_after(2)] == [0.0, 0.0]

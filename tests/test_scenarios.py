@@ -7,6 +7,7 @@ import pytest
 import envs
 from experiments.methods import METHODS
 from experiments.naming import look_up
+from experiments.paper_table import paper_table
 from experiments.row_callback import TrialInfo
 from experiments.scenarios import SCENARIOS, Scenario
 from experiments.trial import bippo_config
@@ -29,12 +30,27 @@ def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:
     assert sorted(env.costs_j.round(9).tolist()) == [env.costs_j.min().round(9)] * 8 + [env.costs_j.max().round(9)] * 12
 
 
+@pytest.mark.parametrize("name", ["digits", "fashion-mnist", "cifar10", "image-folder"])
+def test_a_data_sets_defaults_are_its_scenarios_settings(name: str) -> None:
+    given = envs.FederationConfig(**SCENARIOS[name].federation)
+    default = envs.FederationConfig(dataset=given.dataset)
+    for field in ("model_name", "local_batch_size", "learning_rate", "local_epochs", "train_sizes", "test_sizes"):
+        assert getattr(default, field) == getattr(given, field), field
+
+
 @pytest.mark.parametrize(("name", "model", "share"), [("fashion-mnist", "cnn", 0.107), ("cifar10", "resnet18", 0.10)])
 def test_paper_scenarios_are_the_papers(name: str, model: str, share: float) -> None:
     config = envs.FederationConfig(**SCENARIOS[name].federation)
     assert (config.model, config.budget_share, config.partition) == (model, share, "paper")
     assert (config.batch_size, config.lr, config.local_epochs) == (32, 0.1, 5)
     assert SCENARIOS[name].rounds == 200
+
+
+def test_the_papers_churn_accuracies_are_not_called_mean_accuracies() -> None:
+    names = [record[""] for record in paper_table([], SCENARIOS["churn"], 200)]
+    assert "post-target accuracy: paper" in names and "mean accuracy: paper" not in names
+    names = [record[""] for record in paper_table([], SCENARIOS["scalability"], 300)]
+    assert "mean accuracy: paper" in names
 
 
 def test_paper_table_is_consistent_with_what_the_paper_concludes() -> None:

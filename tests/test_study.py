@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,13 +12,15 @@ import pandas as pd
 import pytest
 
 from experiments import methods, study
+from experiments.asha_journal import read_decisions, stopped_trials
+from experiments.draws import as_text, drawn_settings, from_text
 from experiments.methods import METHODS, Method
 from experiments.provenance import read_run_info
 from experiments.report import build_report
 from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
 from experiments.scenarios import Scenario
 from experiments.scheduler import SeedwiseASHA
-from experiments.study import Study, check_study
+from experiments.study import Study, TrialStart, check_study
 from experiments.trial import config_of
 from experiments.tune_run import Failure, root_cause, run_study
 
@@ -146,8 +149,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     space = study.param_space(tiny, gpu_share=0.0)
     point = {
         **space,
-        "trial": {"method": "ippo", "seed": 3, "resume_from": ""},
-        "search": {"lr": 0.00123, "env.local_epochs": 2},
+        "trial": asdict(TrialStart("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
     }
     config = config_of(point)
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
@@ -155,18 +157,54 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     assert (env.config.local_epochs, env.config.alpha, env.config.rounds, env.config.seed) == (2, 2.0, 3, 3)
 
 
+def asha_decides(scheduler: SeedwiseASHA, seed: int, number: int, accuracy: float, iteration: int = 2) -> str:
+    """What becomes of a trial of a search with that accuracy."""
+    trial = SimpleNamespace(config={"trial": asdict(TrialStart("bippo", seed, number=number))})
+    scheduler.on_trial_add(None, trial)
+    return scheduler.on_trial_result(None, trial, {"training_iteration": iteration, "accuracy": accuracy})
+
+
 def test_asha_compares_settings_within_a_seed_only() -> None:
     scheduler = SeedwiseASHA("accuracy", max_rounds=8)
-
-    def run(name: str, seed: int, accuracy: float) -> str:
-        trial = SimpleNamespace(trial_id=name, config={"trial": {"method": "bippo", "seed": seed}})
-        scheduler.on_trial_add(None, trial)
-        return scheduler.on_trial_result(None, trial, {"training_iteration": 2, "accuracy": accuracy})
-
     # A hard seed: its only setting goes on though another seed is far better; a worse setting of the easy seed stops.
-    assert run("easy-good", 7, 0.9) == "CONTINUE"
-    assert run("hard", 28, 0.1) == "CONTINUE"
-    assert run("easy-bad", 7, 0.5) == "STOP"
+    assert asha_decides(scheduler, 7, 0, 0.9) == "CONTINUE"
+    assert asha_decides(scheduler, 28, 1, 0.1) == "CONTINUE"
+    assert asha_decides(scheduler, 7, 2, 0.5) == "STOP"
+
+
+def test_asha_goes_on_with_what_its_journal_says(tmp_path: Path) -> None:
+    journal = tmp_path / "asha.jsonl"
+    first = SeedwiseASHA("accuracy", 8, journal)
+    assert [asha_decides(first, 7, number, a) for number, a in enumerate((0.9, 0.5))] == ["CONTINUE", "STOP"]
+    assert asha_decides(first, 7, 0, 0.9, iteration=3) == "CONTINUE"  # no rung: nothing to remember
+    assert stopped_trials(tmp_path) == {"bippo-seed7-00001": 2}
+    with journal.open("a") as file:
+        file.write('\n{"trial": "bippo-seed7-000')  # killed while it wrote
+    for _ in range(2):  # resumed, and resumed once more
+        again = SeedwiseASHA("accuracy", 8, journal)
+        # The same trials once more: neither is recorded twice, and the stopped one is stopped although it is better.
+        assert asha_decides(again, 7, 0, 0.9) == "CONTINUE"
+        assert asha_decides(again, 7, 1, 0.99, iteration=1) == "CONTINUE"
+        assert asha_decides(again, 7, 1, 0.99) == "STOP"
+    # The median of 0.9 and 0.5 is 0.7. Without the journal the first to come would always go on.
+    assert asha_decides(again, 7, 2, 0.69) == "STOP"
+    assert [d.trial[-1] for d in read_decisions(journal)] == ["0", "1", "2"]
+    # Now 0.9, 0.69, 0.5.
+    assert asha_decides(SeedwiseASHA("accuracy", 8, journal), 7, 3, 0.68) == "STOP"
+
+
+def test_draws_are_the_same_every_time_and_survive_run_json() -> None:
+    search = {"lr": "loguniform(1e-4,1e-2)", "num_epochs": "randint(2,9)", "env.alpha": "choice([(1, 2), 'a', None])"}
+    draws = drawn_settings({**search, "gamma": "grid_search([0.5, 0.9])"}, 3, seed=7)
+    assert draws == drawn_settings({**search, "gamma": "grid_search([0.5, 0.9])"}, 3, seed=7)
+    assert from_text(json.loads(json.dumps(as_text(draws)))) == draws
+    # Each of the three draws with both values of the grid.
+    assert [draw["gamma"] for draw in draws] == [0.5, 0.9] * 3
+    assert [draw["lr"] for draw in draws[::2]] == [draw["lr"] for draw in draws[1::2]]
+    assert len({draw["lr"] for draw in draws}) == 3 and draws != drawn_settings(search, 3, seed=8)
+    study = tiny_study(Path("/x"), methods=("bippo", "ippo"), seeds=(7,), search=search, num_samples=3)
+    names = [start.name for start in study.trial_starts]
+    assert names[:3] == ["bippo-seed7-00000", "ippo-seed7-00001", "bippo-seed7-00002"] and study.num_trials == 6
 
 
 def test_root_cause_is_the_first_exception_of_the_chain() -> None:

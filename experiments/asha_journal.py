@@ -1,0 +1,49 @@
+"""What the scheduler of a search decided, kept in the results folder so that a resumed search goes by it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+JOURNAL_FILE = "asha.jsonl"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """At `iteration` a trial had `value` and was stopped or not; `method` and `seed` say whom it competed with."""
+
+    trial: str
+    method: str
+    seed: int
+    iteration: int
+    value: float
+    stop: bool
+
+
+def append_decision(path: Path, decision: Decision) -> None:
+    """One line; the newline comes first, so that a line that a kill cut short never spoils the next one."""
+    with path.open("a") as file:
+        file.write(f"\n{json.dumps(asdict(decision))}")
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """All decisions, in order; none if there is no file. Lines cut short are left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    return [decision for line in lines if (decision := _decision(line)) is not None]
+
+
+def stopped_trials(results_dir: Path) -> dict[str, int]:
+    """Name of each trial that was stopped early, and the round after which."""
+    decisions = read_decisions(results_dir / JOURNAL_FILE)
+    return {decision.trial: decision.iteration for decision in decisions if decision.stop}
+
+
+def _decision(line: str) -> Decision | None:
+    try:
+        return Decision(**json.loads(line))
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,145 @@
+"""The report's sections on churn and on transfer, for studies that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.churn_moments import find_churn
+from experiments.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start
+from experiments.figures.accuracy import accuracy_figure
+from experiments.plots import save_figure
+from experiments.results import Results
+from experiments.statistics_table import difference_text, estimate_text
+from experiments.tables import Record, markdown_table
+
+_WHAT_DIFFERS = {"churn": ("with churn", "without"), "transfer": ("pretrained", "from scratch")}
+
+
+def comparison_sections(results: Results, against: Results | None, output: Path) -> list[str]:
+    """Markdown of the sections that apply, and their figures in `output`; hints where `against` is missing.
+
+    Raises:
+        ValueError: If the two studies are of different data or targets, or `against` serves no comparison.
+    """
+    churn = find_churn(results.rows)
+    if against is None:
+        return [
+            _HINT.format(what)
+            for what, applies in (("churn", churn), ("pretraining", results.is_pretrained))
+            if applies
+        ]
+    if churn is None and not results.is_pretrained:
+        raise ValueError(
+            f"nothing to compare with {_folders(against)}: in {_folders(results)} nobody joins or leaves, and no "
+            "policy started from a checkpoint; leave out --against"
+        )
+    _check_comparable(results, against)
+    sections = []
+    if churn is not None:
+        sections.append(_churn_section(results, against, output))
+    if results.is_pretrained:
+        sections.append(_transfer_section(results, against, output))
+    return sections
+
+
+_HINT = "`--against DIR` adds a comparison with a run without {}."
+
+
+def _check_comparable(results: Results, against: Results) -> None:
+    ours, theirs = (_facts(study) for study in (results, against))
+    for name, value in ours.items():
+        if theirs[name] != value:
+            raise ValueError(
+                f"{_folders(results)} cannot be compared with {_folders(against)}: {name} is {value} here and "
+                f"{theirs[name]} there"
+            )
+    if results.is_pretrained and against.is_pretrained:
+        raise ValueError(f"{_folders(against)} is pretrained too; name a run from scratch with --against")
+
+
+def _facts(study: Results) -> dict[str, object]:
+    federation = study.infos[0].federation if study.infos else {}
+    return {"target": study.target, **{key: federation.get(key) for key in ("dataset", "model", "budget_share")}}
+
+
+def _folders(study: Results) -> str:
+    return ", ".join(str(source.folder) for source in study.sources)
+
+
+def _churn_section(results: Results, against: Results, output: Path) -> str:
+    churn = find_churn(results.rows)
+    before, after = (_ordered(part, results) for part in churn_comparison(results.rows, against.rows))
+    assert churn is not None
+    return "\n\n".join(
+        [
+            "## Churn",
+            f"{churn.words[0].upper()}{churn.words[1:]}. Mean accuracy over the live clients, beside the same methods "
+            f"and seeds without churn ({_names(against)}); the difference is with − without.",
+            f"From round {churn.first_round} on:",
+            _table(after, "churn"),
+            *(["Before that:", _table(before, "churn")] if before else []),
+            _figure(results, against, "churn", output),
+        ]
+    )
+
+
+def _transfer_section(results: Results, against: Results, output: Path) -> str:
+    early, whole = (_ordered(part, results) for part in jump_start(results.rows, against.rows))
+    sources = ", ".join(dict.fromkeys(f"`{info.init_from}`" for info in results.infos if info.init_from))
+    return "\n\n".join(
+        [
+            "## Jump-start",
+            f"Policies from {sources} beside policies from scratch ({_names(against)}), same methods and seeds; the "
+            "difference is pretrained − from scratch.",
+            f"Mean accuracy over the first {JUMP_START_ROUNDS} rounds:",
+            _table(early, "transfer"),
+            "Over all rounds:",
+            _table(whole, "transfer"),
+            _figure(results, against, "transfer", output),
+        ]
+    )
+
+
+def _ordered(comparisons: Sequence[Comparison], results: Results) -> list[Comparison]:
+    """As the methods were asked for."""
+    return sorted(comparisons, key=lambda comparison: results.methods.index(comparison.method))
+
+
+def _names(study: Results) -> str:
+    return ", ".join(f"`{source.folder.name}`" for source in study.sources)
+
+
+def _table(comparisons: Sequence[Comparison], kind: str) -> str:
+    if not comparisons:
+        return "No method has these rounds on a seed of both studies."
+    return markdown_table([_record(comparison, *_WHAT_DIFFERS[kind]) for comparison in comparisons])
+
+
+def _record(comparison: Comparison, ours: str, others: str) -> Record:
+    return {
+        "method": comparison.method,
+        "rounds": f"{comparison.first}–{comparison.last}",
+        "seeds": ", ".join(map(str, comparison.difference.seeds)),
+        ours: estimate_text(comparison.ours, 3),
+        others: estimate_text(comparison.others, 3),
+        "difference": difference_text(comparison.difference, 3),
+    }
+
+
+def _figure(results: Results, against: Results, kind: str, output: Path) -> str:
+    """Rolling means of the methods that both have."""
+    ours, others = _WHAT_DIFFERS[kind]
+    shared = [method for method in results.methods if method in set(against.rows["method"])]
+    if not shared:
+        return "The two studies have no method in common."
+    parts = [
+        study.rows[study.rows["method"] == method].assign(setting=label, trial=lambda rows, x=label: x + rows["trial"])
+        for method in shared
+        for study, label in ((results, ours), (against, others))
+    ]
+    title = f"{results.scenario}: {ours} and {others}"
+    png, _ = save_figure(accuracy_figure(pd.concat(parts), results.target, title, results.rows), output, kind)
+    return f"![Rolling mean, {ours} and {others}]({png.name})"

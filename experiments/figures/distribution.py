@@ -1,0 +1,101 @@
+"""Accuracy distribution per method: box plots over rounds and seeds, in all and by block of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from experiments.plots import GREY, Group, Style, accuracy_axis, fitted, groups, plain_axes
+
+_BLOCK_SIZES = (10, 20, 25, 50, 100, 200, 500, 1000)
+_MOST_BLOCKS = 6
+
+
+def distribution_figure(rows: pd.DataFrame, target: float | None, title: str) -> Figure:
+    """Boxes: quartiles and median; whiskers: 1.5 times the interquartile range; one value per round and seed.
+
+    Below, the same by block of rounds, where there are rounds for at least two blocks.
+    """
+    drawn, blocks = groups(rows), block_edges(int(rows["round"].max()))
+    panels = 2 if len(blocks) > 1 else 1
+    width = max(7.2, 1.15 * len(drawn))
+    figure = Figure(figsize=(width, 0.6 + 3.4 * panels), dpi=150, layout="constrained")
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    _draw_all(axes[0], drawn, int(rows["round"].max()))
+    axes[0].set_title(fitted(title, width - 0.7), loc="left", fontsize=10)
+    if panels > 1:
+        _draw_blocks(axes[1], drawn, blocks)
+    for panel in axes:
+        if target is not None:
+            panel.axhline(target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+        accuracy_axis(panel, "accuracy, mean over clients (%)")
+        plain_axes(panel)
+    return figure
+
+
+def block_edges(last_round: int) -> list[tuple[int, int]]:
+    """First and last round of each block: at most six of equal length, the last one may be shorter."""
+    size = next((size for size in _BLOCK_SIZES if -(-last_round // size) <= _MOST_BLOCKS), last_round)
+    return [(start, min(start + size - 1, last_round)) for start in range(1, last_round + 1, size)]
+
+
+def _draw_all(axes: Axes, drawn: Sequence[Group], last_round: int) -> None:
+    for place, group in enumerate(drawn):
+        _box(axes, group.rows["mean_accuracy"].to_numpy(float), place, 0.55, group.style)
+    axes.set_xticks(range(len(drawn)), [_tick(group, last_round) for group in drawn], fontsize=9)
+    axes.set_xlim(-0.6, len(drawn) - 0.4)
+
+
+def _tick(group: Group, last_round: int) -> str:
+    """Name, seeds, and the rounds where they are fewer than others have."""
+    longest = int(group.rows["round"].max())
+    return f"{group.name}\nn = {group.num_seeds}" + (f"\nrounds 1–{longest}" if longest < last_round else "")
+
+
+def _draw_blocks(axes: Axes, drawn: Sequence[Group], blocks: Sequence[tuple[int, int]]) -> None:
+    width = 0.84 / len(drawn)
+    for place, (first, last) in enumerate(blocks):
+        for index, group in enumerate(drawn):
+            values = group.rows.loc[group.rows["round"].between(first, last), "mean_accuracy"].to_numpy(float)
+            if len(values):
+                _box(axes, values, place - 0.42 + (index + 0.5) * width, 0.82 * width, group.style)
+        if place:
+            axes.axvline(place - 0.5, color="#bbbbbb", linewidth=0.7)
+    axes.set_xticks(range(len(blocks)), [f"{first}–{last}" for first, last in blocks])
+    axes.set_xlim(-0.5, len(blocks) - 0.5)
+    axes.set_xlabel("FL rounds")
+    axes.legend(
+        handles=[Patch(label=group.name, **_fill(group.style)) for group in drawn],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),
+        ncols=min(7, len(drawn)),
+        frameon=False,
+        fontsize=8.5,
+    )
+
+
+def _box(axes: Axes, values: np.ndarray, position: float, width: float, style: Style) -> None:
+    parts = axes.boxplot(
+        [values],
+        positions=[position],
+        widths=width,
+        patch_artist=True,
+        medianprops={"color": "black", "linewidth": 1.6},
+        whiskerprops={"color": style.color, "linewidth": 1.1},
+        capprops={"color": style.color, "linewidth": 1.1},
+        flierprops={"marker": ".", "markersize": 2.5, "markerfacecolor": style.color, "markeredgecolor": style.color},
+        manage_ticks=False,
+    )
+    parts["boxes"][0].set(**_fill(style))
+
+
+def _fill(style: Style) -> dict[str, Any]:
+    """A light face, so that the median shows on it, and the hatch in the method's colour."""
+    return {"facecolor": to_rgba(style.color, 0.25), "edgecolor": style.color, "hatch": style.hatch, "linewidth": 1.1}

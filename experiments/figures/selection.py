@@ -1,0 +1,132 @@
+"""Who was selected when: a heat map of clients x rounds per method, the share of seeds that selected the client."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from experiments.federation_record import ClientRecord, FederationRecord
+from experiments.plots import GREY, Group, fitted, groups, mark_churn, round_axis
+
+_ONE_COLUMN = 3
+
+
+def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]:
+    """`[num_clients, rounds]`: of the trials in which the client was live in the round, the share that selected it.
+
+    NaN where it was live in none. Columns are rounds 1 to the last one of any trial.
+    """
+    shape = (num_clients, int(rows["round"].max()))
+    live, chosen = np.zeros(shape), np.zeros(shape)
+    for round_number, clients, selected in zip(rows["round"], rows["clients"], rows["selected"], strict=True):
+        live[np.asarray(clients, dtype=int), round_number - 1] += 1
+        chosen[np.asarray(selected, dtype=int), round_number - 1] += 1
+    return np.divide(chosen, live, out=np.full(shape, np.nan), where=live > 0)
+
+
+def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure:
+    """A panel per method; hatched where a client was not live or the round was not run; dots mark the slowest CPUs."""
+    drawn, num_clients = groups(rows), clients_in(rows, record)
+    last_round = int(rows["round"].max())
+    columns = 1 if len(drawn) <= _ONE_COLUMN else 2
+    lines = -(-len(drawn) // columns)
+    height = float(np.clip(0.075 * num_clients, 1.3, 4.0))
+    width = 7.4 if columns == 1 else 10.7
+    figure = Figure(figsize=(width, 1.3 + lines * (height + 0.45)), dpi=150, layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for place, (axes, group) in enumerate(itertools.zip_longest(panels, drawn)):
+        if group is None:
+            axes.remove()
+            continue
+        image = _draw(axes, group, num_clients, last_round)
+        mark_churn(axes, group.rows, above=True)
+        _decorate(axes, record, place >= len(drawn) - columns, place % columns == 0)
+    bar = figure.colorbar(image, ax=list(panels[: len(drawn)]), pad=0.015, fraction=0.03, aspect=40)
+    bar.set_label("share of the seeds that selected the client (%)")
+    bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
+    figure.suptitle(f"{fitted(title, width)}\n{_legend(record)}", x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def clients_in(rows: pd.DataFrame, record: FederationRecord | None) -> int:
+    """Clients there are, live or not."""
+    if record is not None:
+        return len(record.clients)
+    return 1 + max(max(clients, default=0) for clients in rows["clients"])
+
+
+def _draw(axes: Axes, group: Group, num_clients: int, last_round: int) -> AxesImage:
+    share = np.full((num_clients, last_round), np.nan)
+    found = selection_share(group.rows, num_clients)
+    share[:, : found.shape[1]] = found
+    axes.patch.set(facecolor="#f2f2f2", edgecolor="#b5b5b5", hatch="////", linewidth=0)
+    axes.set_title(f"{group.name} ({group.seeds})", loc="left", fontsize=9)
+    extent = (0.5, last_round + 0.5, num_clients - 0.5, -0.5)
+    return axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=extent, interpolation="nearest")
+
+
+def _decorate(axes: Axes, record: FederationRecord | None, is_last: bool, is_first: bool) -> None:
+    round_axis(axes, "FL round" if is_last else "")
+    axes.tick_params(labelbottom=is_last, labelsize=8)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if is_first:
+        axes.set_ylabel("client", fontsize=9)
+    if record is None:
+        return
+    _mark_kinds(axes, record.clients, named=is_first)
+    slowest = slowest_clients(record.clients)
+    axes.plot(
+        [1.012] * len(slowest),
+        slowest,
+        ".",
+        color="black",
+        markersize=3,
+        transform=axes.get_yaxis_transform(),
+        clip_on=False,
+    )
+
+
+def label_runs(clients: Sequence[ClientRecord]) -> list[tuple[int, int, int]]:
+    """Runs of neighbouring clients that hold equally many labels: (labels, first, last)."""
+    runs = []
+    for labels, run in itertools.groupby(range(len(clients)), key=lambda client: len(clients[client].labels)):
+        members = list(run)
+        runs.append((labels, members[0], members[-1]))
+    return runs
+
+
+def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
+    """Clients at the lowest CPU frequency; none where all have the same."""
+    freqs = [client.cpu_freq_hz for client in clients]
+    return [place for place, freq in enumerate(freqs) if freq == min(freqs) < max(freqs)]
+
+
+def _mark_kinds(axes: Axes, clients: Sequence[ClientRecord], named: bool) -> None:
+    """Lines between clients of one label, two, three and all; nothing where kinds are mixed up."""
+    runs = label_runs(clients)
+    if len(runs) > 8:
+        return
+    for _, first, _ in runs[1:]:
+        axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
+    if named:
+        axes.set_yticks([(first + last) / 2 for _, first, last in runs], [_kind(run) for run in runs], fontsize=8)
+        axes.set_ylabel("")
+
+
+def _kind(run: tuple[int, int, int]) -> str:
+    labels, first, last = run
+    who = f"clients {first}–{last}" if last > first else f"client {first}"
+    return f"{who}\n{labels} label{'s' * (labels > 1)}"
+
+
+def _legend(record: FederationRecord | None) -> str:
+    dots = "; dots: lowest CPU frequency" if record and slowest_clients(record.clients) else ""
+    return f"hatched: client not live, or round not run{dots}"
