@@ -80,7 +80,13 @@ def resolve(federation: Mapping[str, Any]) -> FederationRecord:
     labels = data.train_labels.numpy()
     sizes = (config.train_sizes, config.test_sizes)
     dealt = make_partition(
-        config.partition, labels, data.test_labels.numpy(), len(data.classes), *sizes, alpha=config.alpha
+        config.partition,
+        labels,
+        data.test_labels.numpy(),
+        len(data.classes),
+        *sizes,
+        alpha=config.alpha,
+        late_labels=config.late_labels,
     )
     model = build_model(config.model_name, data.input_shape, len(data.classes)).eval()
     macs = count_macs(model, torch.zeros(1, *data.input_shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class TrialStart:
     """A trial to run: from the start, or from the checkpoint at `resume_from`.
 
-    In a search, `number` tells the trials apart and `search` holds the settings drawn for this one. From the start, its
-    policies are those in the checkpoint at `init_from`, of that hash, if it is given.
+    From the start with the policies in the checkpoint at `init_from`, of that hash, if it is given. In a search,
+    `number` tells the trials apart and `search` holds the settings drawn for this one.
     """
 
     method: str
@@ -64,9 +64,9 @@ class Study:
     checkpoint_every: int = 10
     command: str = ""
     starts: tuple[TrialStart, ...] | None = None
-    recorded_draws: tuple[Mapping[str, Any], ...] | None = None
     init_from: str = ""
     sources: Mapping[str, PolicySource] = field(default_factory=dict)
+    recorded_draws: tuple[Mapping[str, Any], ...] | None = None
 
     @cached_property
     def draws(self) -> tuple[Mapping[str, Any], ...]:
@@ -80,14 +80,15 @@ class Study:
         """Every trial of the study, from its beginning."""
         cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
         return tuple(
-            self._start(method, seed, number if self.search else None, draw)
+            TrialStart(
+                method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed)
+            )
             for number, (draw, method, seed) in enumerate(cases)
         )
 
-    def _start(self, method: str, seed: int, number: int | None, draw: Mapping[str, Any]) -> TrialStart:
-        start = TrialStart(method, seed, number=number, search=draw)
+    def _policies(self, method: str, seed: int) -> dict[str, str]:
         source = self.sources.get(TrialStart(method, seed).name)
-        return start if source is None else replace(start, init_from=source.checkpoint, init_sha256=source.sha256)
+        return {"init_from": source.checkpoint, "init_sha256": source.sha256} if source else {}
 
     @property
     def trial_starts(self) -> tuple[TrialStart, ...]:
@@ -140,10 +141,10 @@ def check_study(study: Study) -> None:
     _check_ends(study)
     for method in study.methods:
         for draw in study.draws:
-            _config(study, method, draw).validate()
+            _check_config(study, method, draw)
     for seed in study.seeds:
         env = envs.parallel_env(**_federation(study, study.draws[0], seed))
-    for start in study.trial_starts:
+    for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
             check_fit(start.init_from, _config(study, start.method, start.search), env)
 
@@ -156,13 +157,17 @@ def _check_ends(study: Study) -> None:
         for value in ends(sampling_domain(key, expression)):
             changed = {**study.draws[0], key: value}
             try:
-                _config(study, study.methods[0], changed).validate()
+                _check_config(study, study.methods[0], changed)
                 if key.startswith(ENV_PREFIX):
                     envs.parallel_env(**_federation(study, changed, study.seeds[0]))
             except ValueError as error:
                 if key.removeprefix(ENV_PREFIX) not in str(error):
                     raise  # something else is wrong
                 raise ValueError(f"--search {key}={expression} reaches {value!r}: {error}") from None
+
+
+def _check_config(study: Study, method: str, draw: Mapping[str, Any]) -> None:
+    _config(study, method, draw).validate()
 
 
 def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:

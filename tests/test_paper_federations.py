@@ -14,7 +14,10 @@ from envs import datasets, federation
 from envs.config import FederationConfig
 from envs.datasets import Dataset
 from envs.federation import Federation
+from envs.round_result import RoundResult
+from experiments.row_callback import TrialInfo
 from experiments.scenarios import CHURN, SCENARIOS
+from experiments.trial import bippo_config
 
 
 @pytest.fixture(autouse=True)
@@ -149,21 +152,25 @@ def test_more_labels_than_the_data_has_are_refused() -> None:
         built("churn", late_labels=(11, 1))
 
 
-def test_rows_before_the_joins_are_those_of_the_run_without_churn() -> None:
-    """On digits: the same clients, data, costs and initial weights, so the same rounds up to the first join."""
+@pytest.mark.parametrize("method", ["bippo", "fppo"])
+def test_rounds_before_the_joins_are_those_of_the_run_without_churn(
+    method: str, ray_session: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On digits: the same clients, data, costs, weights and draws, so the same rounds up to the first join."""
+    monkeypatch.setattr(federation, "load_dataset", datasets.load_dataset)
     tiny: dict[str, Any] = {"dataset": "digits", "train_samples": 20, "test_samples": 10, "local_epochs": 1}
     freqs = (7e8, 15e8) * 4
-    without = {**tiny, "num_clients": 8, "cpu_freq_hz": freqs, "budget_share": 0.5, "rounds": 6}
-    events = (envs.ChurnEvent(3, 8, "join"), envs.ChurnEvent(3, 9, "join"))
+    without = {**tiny, "num_clients": 8, "cpu_freq_hz": freqs, "budget_share": 0.5}
+    events = (envs.ChurnEvent(5, 8, "join"), envs.ChurnEvent(5, 9, "join"))
     late = {"num_clients": 10, "cpu_freq_hz": (*freqs, 7e8, 15e8), "late_labels": (10, 1), "churn": events}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(federation, "load_dataset", datasets.load_dataset)
-        both = [envs.parallel_env(**fields) for fields in (without, {**without, **late})]
-    accuracies: list[list[float]] = [[], []]
-    for env, found in zip(both, accuracies, strict=True):
-        env.reset(seed=7)
-        for _ in range(4):
-            env.step({"client_000": 1, "client_005": 1})
-            found.append(env.last_round.mean_accuracy)
-    assert accuracies[0][:3] == accuracies[1][:3]
-    assert accuracies[0][3] != accuracies[1][3]
+    runs: list[list[RoundResult]] = []
+    for fields in (without, {**without, **late}):
+        algo = bippo_config(TrialInfo("digits", method, 7), fields, {}, rounds=8).build_algo()
+        runs.append([])
+        for _ in range(6):
+            algo.train()
+            runs[-1].append(algo.parallel_env.last_round)
+        algo.stop()
+    ours, theirs = ([(r.selected, r.accuracies, r.reward, r.energy_j, r.costs_j) for r in run[:5]] for run in runs)
+    assert ours == theirs
+    assert [len(run[5].clients) for run in runs] == [8, 10]

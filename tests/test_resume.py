@@ -256,3 +256,15 @@ def test_a_results_folder_takes_one_study_at_a_time(tmp_path: Path, capsys: pyte
     assert "error: another study is running in" in capsys.readouterr().err
     with study_lock(tmp_path / "results"):
         pass  # free again
+
+
+def test_a_study_with_churn_reads_back_unchanged(tmp_path: Path) -> None:
+    churn = SCENARIOS["churn"]
+    federation = churn.federation_for(60)
+    write_run_info(tmp_path, info(scenario="churn", rounds=60, federation=federation))
+    assert len(study_to_resume(tmp_path).trial_starts) == 2
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["federation"]["churn"][0]["round"] = 31
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="scenario churn was"):
+        study_to_resume(tmp_path)

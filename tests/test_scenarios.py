@@ -7,6 +7,7 @@ import pytest
 import envs
 from experiments.methods import METHODS
 from experiments.naming import look_up
+from experiments.paper_table import paper_table
 from experiments.row_callback import TrialInfo
 from experiments.scenarios import SCENARIOS, Scenario
 from experiments.trial import bippo_config
@@ -43,6 +44,13 @@ def test_paper_scenarios_are_the_papers(name: str, model: str, share: float) -> 
     assert (config.model, config.budget_share, config.partition) == (model, share, "paper")
     assert (config.batch_size, config.lr, config.local_epochs) == (32, 0.1, 5)
     assert SCENARIOS[name].rounds == 200
+
+
+def test_the_papers_churn_accuracies_are_not_called_mean_accuracies() -> None:
+    names = [record[""] for record in paper_table([], SCENARIOS["churn"], 200)]
+    assert "post-target accuracy: paper" in names and "mean accuracy: paper" not in names
+    names = [record[""] for record in paper_table([], SCENARIOS["scalability"], 300)]
+    assert "mean accuracy: paper" in names
 
 
 def test_paper_table_is_consistent_with_what_the_paper_concludes() -> None:
