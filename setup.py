@@ -15,7 +15,14 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
-    packages=["bippo_rllib", "envs", "experiments", "experiments.figures"],
+    packages=[
+        "bippo_rllib",
+        "envs",
+        "experiments",
+        "experiments.overhead",
+        "experiments.report",
+        "experiments.report.figures",
+    ],
     package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
     install_requires=[
         "ray[rllib,tune]==2.60.*",

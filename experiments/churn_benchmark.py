@@ -20,7 +20,7 @@ from envs.datasets import load_dataset
 from envs.executors import RoundKey
 from envs.partition import Partition
 from experiments.naming import look_up
-from experiments.overhead_measure import resident_mib
+from experiments.overhead.measure import resident_mib
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.metrics import WINDOW
+from experiments.report.metrics import WINDOW
 from experiments.rows import RowWriter
 
 if TYPE_CHECKING:

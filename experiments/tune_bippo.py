@@ -154,7 +154,7 @@ def _finish(study: Study, act: Callable[[Study], None]) -> None:
 
 
 def _print_report(study: Study) -> None:
-    from experiments.report import build_report, write_report  # matplotlib takes its time
+    from experiments.report.report import build_report, write_report  # matplotlib takes its time
 
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments.churn_moments import Moment, find_churn, trial_moments
-from experiments.comparison_sections import check_against, comparison_sections
-from experiments.comparisons import churn_comparison, compare_rows, jump_start
 from experiments.provenance import RunInfo, write_run_info
-from experiments.results import read_results
+from experiments.report.churn_moments import Moment, find_churn, trial_moments
+from experiments.report.comparison_sections import check_against, comparison_sections
+from experiments.report.comparisons import churn_comparison, compare_rows, jump_start
+from experiments.report.results import read_results
 
 INFO = RunInfo("digits", 0.8, 30, {"dataset": "digits"}, ["bippo"], [7])
 

@@ -12,12 +12,12 @@ from matplotlib.image import imread
 from row_factory import make_rows
 
 from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.figures.classes import classes_figure, label_counts
-from experiments.figures.distribution import block_edges, distribution_figure
-from experiments.figures.energy import energy_figure
-from experiments.figures.macs import macs_figure
-from experiments.figures.selection import label_runs, selection_figure, selection_share, slowest_clients
-from experiments.plots import save_figure
+from experiments.report.figures.classes import classes_figure, label_counts
+from experiments.report.figures.distribution import block_edges, distribution_figure
+from experiments.report.figures.energy import energy_figure
+from experiments.report.figures.macs import macs_figure
+from experiments.report.figures.selection import label_runs, selection_figure, selection_share, slowest_clients
+from experiments.report.plots import save_figure
 
 RECORD = FederationRecord(
     classes=["zero", "one"],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from row_factory import make_rows
 
-from experiments.metrics import Spread, rolling_mean, rounds_to_target, summarize, summarize_trial
+from experiments.report.metrics import Spread, rolling_mean, rounds_to_target, summarize, summarize_trial
 
 accuracies = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments import overhead
-from experiments.overhead_profile import floor
-from experiments.overhead_report import macs_table, size_table, targets_table, time_table, write_report
-from experiments.overhead_rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
-from experiments.overhead_targets import targets
+from experiments.overhead import command as overhead
+from experiments.overhead.profile import floor
+from experiments.overhead.report import macs_table, size_table, targets_table, time_table, write_report
+from experiments.overhead.rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
+from experiments.overhead.targets import targets
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -50,7 +50,7 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
 
 @pytest.mark.parametrize(("clients", "trained"), [(30, 30), (60, 7)])
 def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, trained):
-    from experiments.overhead_measure import measure
+    from experiments.overhead.measure import measure
 
     found = measure(Case(BIPPO, str(trained), clients, trained, 40))
     parts = found.forward_ms + found.sampler_ms + found.bookkeeping_ms + found.learner_ms
@@ -64,7 +64,7 @@ def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, t
 
 
 def test_the_central_network_is_updated_once_in_two_rounds(ray_session):
-    from experiments.overhead_measure import measure
+    from experiments.overhead.measure import measure
 
     found = measure(Case(CENTRAL, "7", 30, 7, 20))
     assert found.updates_per_round == 0.5
@@ -72,8 +72,8 @@ def test_the_central_network_is_updated_once_in_two_rounds(ray_session):
 
 
 def test_building_and_training_make_no_module_per_policy(ray_session):
-    from experiments.overhead_stopwatch import Stopwatch
-    from experiments.overhead_subjects import build_bippo
+    from experiments.overhead.stopwatch import Stopwatch
+    from experiments.overhead.subjects import build_bippo
 
     subject = build_bippo(Case(BIPPO, "3", 40, 3, 10), Stopwatch())
     assert subject.pair() == 3
@@ -83,7 +83,7 @@ def test_building_and_training_make_no_module_per_policy(ray_session):
 
 
 def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
-    from experiments.overhead_measure import measure
+    from experiments.overhead.measure import measure
 
     found = measure(Case(STOCK, "50 %", 6, 3, 8))
     assert found.updates_per_round == 1.5
@@ -91,11 +91,11 @@ def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
 
 
 def test_another_number_of_participants_is_an_error(ray_session, monkeypatch):
-    from experiments import overhead_measure, overhead_subjects
+    from experiments.overhead import measure, subjects
 
-    monkeypatch.setattr(overhead_subjects, "_env_config", lambda case: {"num_clients": 6, "num_participants": 2})
+    monkeypatch.setattr(subjects, "_env_config", lambda case: {"num_clients": 6, "num_participants": 2})
     with pytest.raises(RuntimeError, match=r"2\.0 clients took part per round; the case says 3"):
-        overhead_measure.measure(Case(BIPPO, "3", 6, 3, 10))
+        measure.measure(Case(BIPPO, "3", 6, 3, 10))
 
 
 def test_cases_in_the_order_they_run():
@@ -244,7 +244,7 @@ def test_the_floor_grows_with_clients_in_the_forward_pass_only():
 
 def test_the_profile_refuses_more_participants_than_clients():
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.overhead_profile", "--clients", "5", "--participants", "6"],
+        [sys.executable, "-m", "experiments.overhead.profile", "--clients", "5", "--participants", "6"],
         cwd=DOCS.parent,
         capture_output=True,
         text=True,

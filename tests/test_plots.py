@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from row_factory import make_rows
 
-from experiments.figures.accuracy import accuracy_figure, curves
-from experiments.plots import STYLES, fitted, groups, save_figure
+from experiments.report.figures.accuracy import accuracy_figure, curves
+from experiments.report.plots import STYLES, fitted, groups, save_figure
 
 
 def _rows(*trials: list[dict]) -> pd.DataFrame:

@@ -12,11 +12,11 @@ import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
-from experiments import report
 from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.metrics import summarize
 from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
-from experiments.report import build_report, write_report
+from experiments.report import report
+from experiments.report.metrics import summarize
+from experiments.report.report import build_report, write_report
 from experiments.tables import markdown_table, text_table
 
 INFO = RunInfo(

@@ -9,7 +9,7 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.provenance import RunInfo, write_run_info
-from experiments.results import read_results
+from experiments.report.results import read_results
 
 INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
 

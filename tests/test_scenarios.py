@@ -7,7 +7,7 @@ import pytest
 import envs
 from experiments.methods import METHODS
 from experiments.naming import look_up
-from experiments.paper_table import paper_table
+from experiments.report.paper_table import paper_table
 from experiments.row_callback import TrialInfo
 from experiments.scenarios import SCENARIOS, Scenario
 from experiments.trial import bippo_config

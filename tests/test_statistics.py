@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_factory import make_rows
 
-from experiments.metrics import summarize
-from experiments.statistics import Estimate, bootstrap_interval, paired_difference
-from experiments.statistics_table import estimate_text, interval_records, paired_records
+from experiments.report.metrics import summarize
+from experiments.report.statistics import Estimate, bootstrap_interval, paired_difference
+from experiments.report.statistics_table import estimate_text, interval_records, paired_records
 
 
 def _rows(*trials: list[dict]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from experiments.asha_journal import read_decisions, stopped_trials
 from experiments.draws import as_text, drawn_settings, from_text
 from experiments.methods import METHODS, Method
 from experiments.provenance import read_run_info
-from experiments.report import build_report
+from experiments.report.report import build_report
 from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
 from experiments.scenarios import Scenario
 from experiments.scheduler import SeedwiseASHA

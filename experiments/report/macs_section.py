@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.figures.macs import macs_figure
-from experiments.mac_counts import (
+from experiments.report.figures.macs import macs_figure
+from experiments.report.mac_counts import (
     RL_EPOCHS,
     TRAINING_FACTOR,
     RoundMacs,
@@ -14,8 +14,8 @@ from experiments.mac_counts import (
     round_macs,
     training_macs,
 )
-from experiments.plots import method_name, save_figure
-from experiments.results import Results
+from experiments.report.plots import method_name, save_figure
+from experiments.report.results import Results
 from experiments.tables import Record, markdown_table
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.churn_moments import find_churn
-from experiments.comparison_sections import check_against
-from experiments.metrics import MethodSummary, summarize
-from experiments.report_sections import sections
-from experiments.results import Results, read_results
-from experiments.shortfalls import merged_shortfalls
-from experiments.summary_table import records
+from experiments.report.churn_moments import find_churn
+from experiments.report.comparison_sections import check_against
+from experiments.report.metrics import MethodSummary, summarize
+from experiments.report.results import Results, read_results
+from experiments.report.sections import sections
+from experiments.report.shortfalls import merged_shortfalls
+from experiments.report.summary_table import records
 from experiments.tables import Record, text_table
 
 REPORT_FILE = "report.md"
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         if arguments.macs:
-            from experiments.macs_page import write_macs_page  # builds networks, so it loads torch and RLlib
+            from experiments.report.macs_page import write_macs_page  # builds networks, so it loads torch and RLlib
 
             print(f"page  {write_macs_page(arguments.macs)}")
         if arguments.results_dirs or not arguments.macs:
@@ -153,7 +153,3 @@ def _report(arguments: argparse.Namespace) -> None:
     report = build_report(folders, arguments.against)
     path, figure = write_report(report, arguments.output or folders[0])
     print(f"{report.text()}\n\nreport  {path}\nfigures {figure.parent}/*.png (and .svg)")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

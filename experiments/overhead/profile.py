@@ -1,4 +1,4 @@
-"""`python -m experiments.overhead_profile`: where a round's RL time goes, and the least it could take."""
+"""`python -m experiments.overhead.profile`: where a round's RL time goes, and the least it could take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bippo_rllib import policy_macs
 from bippo_rllib.stacked_actor_critic import ParameterLayout
-from experiments.overhead_env import OBS_DIM
+from experiments.overhead.env import OBS_DIM
 from experiments.tables import text_table
 
 FLOAT_BYTES = 4
@@ -91,9 +91,9 @@ def floor_text(found: Floor) -> str:
 
 def profile(num_clients: int, num_participants: int, pairs: int) -> pstats.Stats:
     """Profile of `pairs` pairs of rounds after a warm-up. Ray must be running."""
-    from experiments.overhead_rows import BIPPO, Case
-    from experiments.overhead_stopwatch import Stopwatch
-    from experiments.overhead_subjects import PAIR, build_bippo
+    from experiments.overhead.rows import BIPPO, Case
+    from experiments.overhead.stopwatch import Stopwatch
+    from experiments.overhead.subjects import PAIR, build_bippo
 
     rule = str(num_participants)
     subject = build_bippo(Case(BIPPO, rule, num_clients, num_participants, PAIR * pairs), Stopwatch())
@@ -127,7 +127,7 @@ def profile_text(stats: pstats.Stats, rounds: int, lines: int, by: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print both; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.overhead_profile", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.overhead.profile", description=__doc__)
     parser.add_argument("--clients", type=int, default=1000, metavar="N", help="default: 1000")
     parser.add_argument("--participants", type=int, default=20, metavar="K", help="default: 20")
     parser.add_argument("--rounds", type=int, default=200, metavar="N", help="profiled rounds; default: 200")
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not 1 <= arguments.participants <= arguments.clients or arguments.rounds < 2:
         print("error: expected --clients N >= --participants K >= 1 and --rounds >= 2", file=sys.stderr)
         return 2
-    from experiments.overhead_measure import started_ray
+    from experiments.overhead.measure import started_ray
 
     with started_ray():
         stats = profile(arguments.clients, arguments.participants, arguments.rounds // 2)

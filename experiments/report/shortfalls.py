@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.metrics import MethodSummary, summarize
 from experiments.provenance import RunInfo
-from experiments.results import Results
+from experiments.report.metrics import MethodSummary, summarize
+from experiments.report.results import Results
 
 
 def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:

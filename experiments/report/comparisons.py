@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from experiments.churn_moments import find_churn
-from experiments.metrics import one_trial_per_seed
-from experiments.statistics import Difference, Estimate, paired_difference
+from experiments.report.churn_moments import find_churn
+from experiments.report.metrics import one_trial_per_seed
+from experiments.report.statistics import Difference, Estimate, paired_difference
 
 JUMP_START_ROUNDS = 20
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from experiments.plots import GREY, Group, Style, accuracy_axis, fitted, groups, plain_axes
+from experiments.report.plots import GREY, Group, Style, accuracy_axis, fitted, groups, plain_axes
 
 _BLOCK_SIZES = (10, 20, 25, 50, 100, 200, 500, 1000)
 _MOST_BLOCKS = 6

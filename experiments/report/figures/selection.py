@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from experiments.federation_record import ClientRecord, FederationRecord
-from experiments.plots import GREY, Group, fitted, groups, mark_churn, round_axis
+from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
 
 _ONE_COLUMN = 3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.metrics import MethodSummary
-from experiments.plots import method_name
+from experiments.report.metrics import MethodSummary
+from experiments.report.plots import method_name
 from experiments.scenarios import PaperResult, Scenario
 from experiments.tables import Record
 

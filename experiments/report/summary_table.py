@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from experiments.metrics import LATE_ROUND, MethodSummary, Spread
+from experiments.report.metrics import LATE_ROUND, MethodSummary, Spread
 from experiments.tables import Record
 
 

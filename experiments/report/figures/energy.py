@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.plots import GREY, Group, fitted, groups, mark_churn, plain_axes, round_axis
+from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, plain_axes, round_axis
 
 _ONE_COLUMN = 3
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from bippo_rllib.macs import central_policy_macs, policy_macs
-from experiments.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
-from experiments.plots import GREY, STYLES, Style, plain_axes
+from experiments.report.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
+from experiments.report.plots import GREY, STYLES, Style, plain_axes
 
 CLIENTS = (20, 48, 100, 300, 1000)
 PARTICIPATION = 0.1

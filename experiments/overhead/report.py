@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-from experiments.overhead_rows import BIPPO, CENTRAL, STOCK, Measurement
-from experiments.overhead_targets import targets
-from experiments.plots import Style, save_figure
+from experiments.overhead.rows import BIPPO, CENTRAL, STOCK, Measurement
+from experiments.overhead.targets import targets
+from experiments.report.plots import Style, save_figure
 from experiments.tables import Record, markdown_table
 
 NAMES = {BIPPO: "BIPPO", CENTRAL: "central network", STOCK: "stock RLlib"}

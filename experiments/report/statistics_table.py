@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.comparisons import Comparison, compare_rows
-from experiments.metrics import MethodSummary
-from experiments.statistics import Difference, Estimate, paired_difference
+from experiments.report.comparisons import Comparison, compare_rows
+from experiments.report.metrics import MethodSummary
+from experiments.report.statistics import Difference, Estimate, paired_difference
 from experiments.tables import Record
 
 BASELINE = "bippo"

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.overhead_report import record, stream_line, targets_table, write_report
-from experiments.overhead_rows import (
+from experiments.overhead.report import record, stream_line, targets_table, write_report
+from experiments.overhead.rows import (
     BIPPO,
     CENTRAL,
     ROWS_FILE,
@@ -124,9 +124,9 @@ def _results_dir(asked: Path | None) -> Path:
 def run_case(case: Case) -> Measurement:
     """Measure in a fresh process. RuntimeError with the last line it wrote if it fails."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "experiments.overhead_measure", json.dumps(asdict(case))],
+        [sys.executable, "-m", "experiments.overhead.measure", json.dumps(asdict(case))],
         env={**os.environ, "OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
-        cwd=Path(__file__).resolve().parents[1],
+        cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -194,7 +194,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     return _run(cases, folder, command_line("experiments.overhead", argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.federation_record import ClientRecord, FederationRecord
-from experiments.plots import groups, trials
+from experiments.report.plots import groups, trials
 from experiments.tables import Record
 
 

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.comparison_sections import comparison_sections
-from experiments.figures.accuracy import accuracy_figure
-from experiments.figures.classes import classes_figure
-from experiments.figures.distribution import distribution_figure
-from experiments.figures.energy import energy_figure
-from experiments.figures.selection import selection_figure
-from experiments.metrics import Spread
-from experiments.paper_table import paper_table
-from experiments.plots import save_figure
 from experiments.provenance import RunInfo
-from experiments.results import Results
+from experiments.report.comparison_sections import comparison_sections
+from experiments.report.figures.accuracy import accuracy_figure
+from experiments.report.figures.classes import classes_figure
+from experiments.report.figures.distribution import distribution_figure
+from experiments.report.figures.energy import energy_figure
+from experiments.report.figures.selection import selection_figure
+from experiments.report.metrics import Spread
+from experiments.report.paper_table import paper_table
+from experiments.report.plots import save_figure
+from experiments.report.results import Results
+from experiments.report.selection_table import selection_records
+from experiments.report.statistics_table import interval_records, paired_records
 from experiments.scenarios import SCENARIOS
-from experiments.selection_table import selection_records
-from experiments.statistics_table import interval_records, paired_records
 from experiments.tables import markdown_table
 
 if TYPE_CHECKING:
-    from experiments.report import Report
+    from experiments.report.report import Report
 
 MAX_SETTINGS = 7
 
@@ -159,7 +159,7 @@ def _clients(report: Report, output: Path) -> list[str]:
 
 
 def _overhead(report: Report, output: Path) -> list[str]:
-    from experiments.macs_section import macs_section  # loads torch, which takes seconds
+    from experiments.report.macs_section import macs_section  # loads torch, which takes seconds
 
     return macs_section(report.results, output)
 

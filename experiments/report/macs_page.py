@@ -16,8 +16,8 @@ from bippo_rllib.central_policy import CentralPolicy
 from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
 from envs.models import build_model, num_parameters
-from experiments.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
-from experiments.mac_counts import (
+from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
+from experiments.report.mac_counts import (
     HIDDEN_SIZE,
     RL_EPOCHS,
     TRAINING_FACTOR,
@@ -25,7 +25,7 @@ from experiments.mac_counts import (
     power_of_ten,
     training_macs,
 )
-from experiments.plots import save_figure
+from experiments.report.plots import save_figure
 from experiments.scenarios import SCENARIOS
 from experiments.tables import Record, markdown_table
 

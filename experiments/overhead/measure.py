@@ -1,4 +1,4 @@
-"""Measures one case in this process: ``python -m experiments.overhead_measure '{"implementation": "bippo", ...}'``."""
+"""Measures one case in this process: ``python -m experiments.overhead.measure '{"implementation": "bippo", ...}'``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bippo_rllib import central_policy_macs, policy_macs
-from experiments.overhead_rows import BIPPO, CENTRAL, STOCK, Case, Measurement, to_json
-from experiments.overhead_stopwatch import PARTS, Stopwatch
-from experiments.overhead_subjects import PAIR, Subject, build_bippo, build_central, build_stock
+from experiments.overhead.rows import BIPPO, CENTRAL, STOCK, Case, Measurement, to_json
+from experiments.overhead.stopwatch import PARTS, Stopwatch
+from experiments.overhead.subjects import PAIR, Subject, build_bippo, build_central, build_stock
 
 BUILDERS = {BIPPO: build_bippo, CENTRAL: build_central, STOCK: build_stock}
 WARM_UP_PAIRS = {BIPPO: 5, CENTRAL: 5, STOCK: 1}

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from experiments.metrics import WINDOW, rolling_mean
-from experiments.plots import (
+from experiments.report.metrics import WINDOW, rolling_mean
+from experiments.report.plots import (
     GREY,
     Group,
     Style,

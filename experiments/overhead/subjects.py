@@ -24,9 +24,9 @@ from bippo_rllib.policy_bank import PolicyBank
 from bippo_rllib.stacked_actor_critic import actor_logits, log_prob_participate
 from bippo_rllib.stacked_adam import StackedAdam
 from bippo_rllib.stacked_ppo import PPOSettings, update_policies
-from experiments.overhead_env import OBS_DIM, FreeRounds
-from experiments.overhead_rows import Case
-from experiments.overhead_stopwatch import Stopwatch
+from experiments.overhead.env import OBS_DIM, FreeRounds
+from experiments.overhead.rows import Case
+from experiments.overhead.stopwatch import Stopwatch
 
 PAIR = 2
 """Rounds per update: the batch of a policy is two participations."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.overhead_rows import BIPPO, STOCK, Measurement
+from experiments.overhead.rows import BIPPO, STOCK, Measurement
 from experiments.tables import Record
 
 MIN_ROUNDS_FLAT = 500

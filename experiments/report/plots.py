@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from experiments.churn_moments import find_churn
-from experiments.metrics import one_trial_per_seed
+from experiments.report.churn_moments import find_churn
+from experiments.report.metrics import one_trial_per_seed
 
 GREY = "#555555"
 GRID = "#dddddd"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.churn_moments import find_churn
-from experiments.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start
-from experiments.figures.accuracy import accuracy_figure
-from experiments.plots import save_figure
-from experiments.results import Results
-from experiments.statistics_table import difference_text, estimate_text
+from experiments.report.churn_moments import find_churn
+from experiments.report.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start
+from experiments.report.figures.accuracy import accuracy_figure
+from experiments.report.plots import save_figure
+from experiments.report.results import Results
+from experiments.report.statistics_table import difference_text, estimate_text
 from experiments.tables import Record, markdown_table
 
 _WHAT_DIFFERS = {"churn": ("with churn", "without"), "transfer": ("pretrained", "from scratch")}

@@ -1,0 +1,1 @@
+"""What reinforcement learning adds to a round, measured: `python -m experiments.overhead`."""

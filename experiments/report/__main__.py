@@ -1,0 +1,8 @@
+"""`python -m experiments.report`."""
+
+import sys
+
+from experiments.report.report import main
+
+if __name__ == "__main__":
+    sys.exit(main())
