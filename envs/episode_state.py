@@ -28,6 +28,7 @@ class EpisodeState:
         losses: ``float64[num_clients]``, likewise, or None without ``with_loss``.
         participated: ``bool[num_clients]`` trained in the last round.
         dropped: ``bool[num_clients]`` turned down in the last round.
+        failed: ``bool[num_clients]`` selected in the last round, and its training failed.
         granted_j: ``float64[num_clients]`` joules granted in the last round.
         cpu_freq_hz: ``float64[num_clients]`` frequencies now.
         costs_j: ``float64[num_clients]`` costs of the next round, as reported.
@@ -44,6 +45,7 @@ class EpisodeState:
     losses: np.ndarray | None
     participated: np.ndarray
     dropped: np.ndarray
+    failed: np.ndarray
     granted_j: np.ndarray
     cpu_freq_hz: np.ndarray
     costs_j: np.ndarray

@@ -32,8 +32,11 @@ to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - targe
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules of the next round,
 the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's training samples; with
-``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected) and ``dropped`` (asked to
-train and was turned down).
+``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected), ``dropped`` (asked to
+train and was turned down) and ``failed`` (was selected and its training failed).
+
+**Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
+``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
 
 **Round 0** runs inside ``reset``: all clients live at the start train one epoch from a fresh initialisation and are
 averaged. It is no step and is not charged to the budget; its joules are ``warmup_energy_j``.
@@ -81,9 +84,10 @@ from envs.agent_views import info, observation_rows
 from envs.budget import admitted
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
-from envs.executors import Executor, RoundKey, SerialExecutor
+from envs.executors import Executor
 from envs.federation import Federation
 from envs.observation import cost_shares, observation_space
+from envs.round_key import RoundKey
 from envs.round_result import RoundResult
 
 Observations = dict[str, np.ndarray]
@@ -106,7 +110,7 @@ class FederatedRounds(ParallelEnv):
 
     Args:
         config: The federation; digits with 20 clients by default.
-        make_executor: What trains and evaluates, given the configuration.
+        make_executor: What trains and evaluates, given the configuration; None for what ``config.executor`` names.
 
     Attributes:
         config: The federation.
@@ -129,7 +133,7 @@ class FederatedRounds(ParallelEnv):
     def __init__(
         self,
         config: FederationConfig | None = None,
-        make_executor: Callable[[FederationConfig], Executor] = SerialExecutor,
+        make_executor: Callable[[FederationConfig], Executor] | None = None,
     ) -> None:
         self.config = config or FederationConfig()
         self._make_executor = make_executor
@@ -175,14 +179,8 @@ class FederatedRounds(ParallelEnv):
         Returns:
             Observations and infos of all clients live at the start.
         """
-        if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
-            raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
-        previous = self._state
-        if seed is not None or previous is None:
-            key = RoundKey(int(self.config.seed if seed is None else seed), episode=0, round=0)
-        else:
-            key = RoundKey(previous.seed, previous.episode + 1, round=0)
-        state = self._federation.start(key)
+        previous = None if self._state is None else RoundKey(self._state.seed, self._state.episode, self._state.round)
+        state = self._federation.start(RoundKey.of_next_episode(previous, seed, self.config.seed))
         self._begin(state)
         return self._observations(state, self._clients), self._infos(state, self._clients)
 
@@ -222,6 +220,10 @@ class FederatedRounds(ParallelEnv):
         if ended or joined or left:
             self._go_on(state, done.joined)
         return result
+
+    def close(self) -> None:
+        """Ends the workers that train, such as Ray actors; the env may go on, then with new ones."""
+        self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes; its new cost is in what the next ``step`` returns and in force after it."""
@@ -291,7 +293,7 @@ class FederatedRounds(ParallelEnv):
 def _unpickled(
     env_class: type[FederatedRounds],
     config: FederationConfig,
-    make_executor: Callable[[FederationConfig], Executor],
+    make_executor: Callable[[FederationConfig], Executor] | None,
     state: dict[str, Any] | None,
 ) -> FederatedRounds:
     env = env_class(config, make_executor)

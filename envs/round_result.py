@@ -13,11 +13,13 @@ class RoundResult:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
         reward: The team's reward, over the clients that stay.
-        energy_j: Joules spent by the clients that trained.
+        energy_j: Joules spent by the clients that trained or failed.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
         selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
+        failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
+            ``selected``, and ``energy_j`` counts them.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
         left: Client ids that left at the end of the round, ascending; among ``clients``.
@@ -33,6 +35,7 @@ class RoundResult:
     clients: tuple[int, ...]
     costs_j: tuple[float, ...]
     selected: tuple[int, ...]
+    failed: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]
     left: tuple[int, ...]
