@@ -159,7 +159,8 @@ class BippoEnvRunner(EpisodeEnvRunner):
         columns = self._decide(observations, explore)
         actions = columns[Columns.ACTIONS].array.tolist()
         after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
+        failed = [bool(infos.get(agent, {}).get(self.config.failed_key)) for agent in agents]
+        took_part = np.flatnonzero((columns[PARTICIPATED].array > 0.5) & ~np.array(failed))
         participants = [agents[i] for i in took_part]
         over = bool(terminateds["__all__"] or truncateds["__all__"])
         gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}

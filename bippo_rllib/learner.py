@@ -91,7 +91,9 @@ class BippoLearner(TorchLearner):
             training_data.solve_refs()
             episodes = training_data.episodes
         self.make_room()
-        steps = [e if isinstance(e, StepExperience) else from_episode(e) for e in episodes or []]
+        steps = [
+            e if isinstance(e, StepExperience) else from_episode(e, self.config.failed_key) for e in episodes or []
+        ]
         for step in steps:
             self._store(step)
         batch = self.buffer.take_full()

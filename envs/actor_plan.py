@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from envs.checks import number, one_of, positive, whole
+
+if TYPE_CHECKING:
+    from envs.config import FederationConfig
 
 EXECUTORS = ("auto", "serial", "ray")
 #: Actors where nothing says how many and there is no GPU.
@@ -44,55 +48,44 @@ class ActorPlan:
         return [{name: amount for name, amount in bundle.items() if amount} for _ in range(self.num_actors)]
 
 
-def check_execution(
-    executor: str, num_actors: int | None, cpus_per_actor: float, gpus_per_actor: float | None, device: str
-) -> None:
-    """Checks the settings of the same names of a ``FederationConfig``."""
-    one_of("executor", executor, EXECUTORS)
-    positive("cpus_per_actor", cpus_per_actor)
-    if num_actors is not None:
-        whole("num_actors", num_actors, least=1)
-    if gpus_per_actor is not None:
-        number("gpus_per_actor", gpus_per_actor)
-        if not gpus_per_actor >= 0 or (gpus_per_actor > 1 and gpus_per_actor != int(gpus_per_actor)):
-            raise ValueError(f"gpus_per_actor is {gpus_per_actor}; it must be a share from 0 to 1 or a whole number")
-    if executor == "serial" and (num_actors is not None or gpus_per_actor is not None):
+def check_execution(config: FederationConfig) -> None:
+    """Checks the settings that say who trains."""
+    one_of("executor", config.executor, EXECUTORS)
+    positive("cpus_per_actor", config.cpus_per_actor)
+    if config.num_actors is not None:
+        whole("num_actors", config.num_actors, least=1)
+    gpus = config.gpus_per_actor
+    if gpus is not None:
+        number("gpus_per_actor", gpus)
+        if not gpus >= 0 or (gpus > 1 and gpus != int(gpus)):
+            raise ValueError(f"gpus_per_actor is {gpus}; it must be a share from 0 to 1 or a whole number")
+    if config.executor == "serial" and (config.num_actors is not None or gpus is not None):
         raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
-    if executor == "ray" and device != "cpu":
-        raise ValueError(f"device is {device!r}, but Ray's actors train on the GPUs Ray gives them; leave device out")
+    if config.executor == "ray" and config.device != "cpu":
+        raise ValueError(
+            f"device is {config.device!r}, but executor='ray' trains on the GPUs that Ray assigns; leave device out"
+        )
 
 
-def actor_plan(
-    executor: str,
-    num_actors: int | None,
-    cpus_per_actor: float,
-    gpus_per_actor: float | None,
-    device: str,
-    has: Resources,
-    side_by_side: int = 1,
-) -> ActorPlan | None:
+def actor_plan(config: FederationConfig, has: Resources, side_by_side: int = 1) -> ActorPlan | None:
     """The actors to start, or None to train serially.
 
     Args:
-        executor: As in ``FederationConfig``, and so are the next four.
-        num_actors: None for one per GPU of a trial's share, or 2 where there is none.
-        cpus_per_actor: Cores of an actor.
-        gpus_per_actor: None for an equal share of the GPUs, rounded down to 1/2, 1/3, ... or whole GPUs.
-        device: Anything but ``cpu`` is the user's own choice, which ``auto`` respects.
+        config: What is asked for. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
+            ``gpus_per_actor=None`` an equal share of the GPUs, rounded down to 1/2, 1/3, ... With ``auto``, a
+            ``device`` that was named is respected.
         has: What there is for all trials.
         side_by_side: Trials that share it.
     """
-    if executor == "serial" or (executor == "auto" and (has.gpus == 0 or gpus_per_actor == 0 or device != "cpu")):
+    gpus = config.gpus_per_actor
+    no_gpus = has.gpus == 0 or gpus == 0
+    if config.executor == "serial" or (config.executor == "auto" and (no_gpus or config.device != "cpu")):
         return None
     of_trial = has.gpus / side_by_side
+    num_actors = config.num_actors
     if num_actors is None:
-        if not has.gpus or gpus_per_actor == 0:
-            num_actors = DEFAULT_CPU_ACTORS
-        else:
-            num_actors = max(1, math.floor(of_trial / (gpus_per_actor or 1.0)))
-    if gpus_per_actor is None:
-        gpus_per_actor = _even_share(of_trial / num_actors)
-    return ActorPlan(num_actors, cpus_per_actor, gpus_per_actor)
+        num_actors = DEFAULT_CPU_ACTORS if no_gpus else max(1, math.floor(of_trial / (gpus or 1.0)))
+    return ActorPlan(num_actors, config.cpus_per_actor, _even_share(of_trial / num_actors) if gpus is None else gpus)
 
 
 def _even_share(gpus: float) -> float:
@@ -108,15 +101,25 @@ def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | No
         parts: What each node (or bundle) has; an actor lives in one of them.
         where: What the parts are parts of, for the message.
     """
-    if sum(_actors_in(plan, part) for part in parts) >= plan.num_actors:
+    if fitting(plan, parts) >= plan.num_actors:
         return None
-    has = Resources(sum(part.cpus for part in parts), sum(part.gpus for part in parts))
+    has = total(parts)
     each = f"{plan.num_actors} x ({Resources(plan.cpus_per_actor, plan.gpus_per_actor)})"
     on_nodes = "" if len(parts) < 2 else f" on {len(parts)} nodes"
     return (
         f"the FL actors need {plan.needs} = {each}, {where} has {has}{on_nodes}; "
         "lower num_actors, cpus_per_actor or gpus_per_actor, or give it more"
     )
+
+
+def fitting(plan: ActorPlan, parts: Sequence[Resources]) -> int:
+    """Actors like the plan's that fit."""
+    return sum(_actors_in(plan, part) for part in parts)
+
+
+def total(parts: Sequence[Resources]) -> Resources:
+    """What all parts have together."""
+    return Resources(sum(part.cpus for part in parts), sum(part.gpus for part in parts))
 
 
 def _actors_in(plan: ActorPlan, part: Resources) -> int:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from envs.datasets import Dataset
 from envs.partition import Partition
+
+if TYPE_CHECKING:
+    from envs.datasets import Dataset
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class FederationConfig:
         one_of("reward", self.reward, REWARDS)
         one_of("on_overrun", self.on_overrun, OVERRUN)
         one_of("on_client_failure", self.on_client_failure, OVERRUN)
-        check_execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)
+        check_execution(self)
 
     def _check_numbers(self) -> None:
         for name in ("num_clients", "rounds", "local_epochs"):

@@ -51,6 +51,18 @@ class EpisodeState:
     costs_j: np.ndarray
     last_round: RoundResult | None
 
+    def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
+        """A client's device changes.
+
+        Raises:
+            ValueError: If there is no such client, or the frequency is not a finite number above 0.
+        """
+        if not 0 <= client < len(self.cpu_freq_hz):
+            raise ValueError(f"client is {client}; it must be from 0 to {len(self.cpu_freq_hz) - 1}")
+        if not (np.isfinite(freq_hz) and freq_hz > 0):
+            raise ValueError(f"freq_hz is {freq_hz}; it must be a finite number above 0")
+        self.cpu_freq_hz[client] = freq_hz
+
     def to_dict(self) -> dict[str, Any]:
         """A deep copy as plain Python, NumPy and torch values."""
         return dataclasses.asdict(self)
@@ -69,6 +81,8 @@ class EpisodeState:
             if found != expected:
                 raise ValueError(f"the state has {found} {what}, this env {expected}; use the same configuration")
         fields = copy.deepcopy(state)
+        # Checkpoints older than on_client_failure do not name clients that failed.
+        fields.setdefault("failed", np.zeros_like(fields["dropped"]))
         if fields["last_round"] is not None:
             fields["last_round"] = RoundResult(**fields["last_round"])
         return cls(**fields)

@@ -227,12 +227,7 @@ class FederatedRounds(ParallelEnv):
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes; its new cost is in what the next ``step`` returns and in force after it."""
-        state = self._live_state()
-        if not 0 <= client < self.config.num_clients:
-            raise ValueError(f"client is {client}; it must be from 0 to {self.config.num_clients - 1}")
-        if not (np.isfinite(freq_hz) and freq_hz > 0):
-            raise ValueError(f"freq_hz is {freq_hz}; it must be a finite number above 0")
-        state.cpu_freq_hz[client] = freq_hz
+        self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:
         """All that is needed to go on bit for bit, as plain Python, NumPy and torch values; None before ``reset``."""

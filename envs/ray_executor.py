@@ -39,7 +39,7 @@ from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayT
 from torch import Tensor
 
 from envs import aggregation
-from envs.actor_plan import ActorPlan, Resources, actor_plan, refusal
+from envs.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
 from envs.aggregation import WeightedSum
 from envs.client_actor import ActorInfo, ClientActor, PackedSum
 from envs.client_samples import DataShape, FederationSamples, gather
@@ -143,7 +143,7 @@ class RayExecutor:
             for slot, share in enumerate(shares)
             if share
         ]
-        results = {}
+        results: dict[int, np.ndarray] = {}
         for call, values in zip(calls, self._run(calls), strict=True):
             results.update(zip(itertools.chain.from_iterable(shares[call.slot]), values.T, strict=True))
         return np.array([results[client] for client in clients]).T
@@ -223,17 +223,16 @@ def plan_here(config: FederationConfig) -> ActorPlan | None:
         address = os.environ.get("RAY_ADDRESS", "local")
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     group = ray.util.get_current_placement_group()
-    parts = _nodes() if group is None else _bundles(group.bundle_specs)
-    has = Resources(sum(part.cpus for part in parts), sum(part.gpus for part in parts))
-    names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor", "device")
-    plan = actor_plan(*(getattr(config, name) for name in names), has=has)
+    parts = cluster_nodes() if group is None else _bundles(group.bundle_specs)
+    plan = actor_plan(config, total(parts))
     where = "the Ray cluster" if group is None else "this trial beside itself (see BippoConfig.env_resources)"
     if plan and (message := refusal(plan, parts, where)):
         raise ValueError(message)
     return plan
 
 
-def _nodes() -> list[Resources]:
+def cluster_nodes() -> list[Resources]:
+    """What each live node of the Ray that runs here has."""
     return [_resources(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 

@@ -18,13 +18,13 @@ class RoundResult:
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
         selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
-        failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
-            ``selected``, and ``energy_j`` counts them.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
         left: Client ids that left at the end of the round, ascending; among ``clients``.
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
+        failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
+            ``selected``, and ``energy_j`` counts them.
     """
 
     round: int
@@ -35,9 +35,9 @@ class RoundResult:
     clients: tuple[int, ...]
     costs_j: tuple[float, ...]
     selected: tuple[int, ...]
-    failed: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]
     left: tuple[int, ...]
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)
+    failed: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ import datetime
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from experiments.methods import METHODS
 from experiments.naming import look_up
@@ -35,6 +35,8 @@ examples:
       other settings: keys of BippoConfig.training, or env. and a field of envs.FederationConfig
   python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
+  python -m experiments.tune_bippo --executor ray --num-actors 2
+      clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
       goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run
   python -m experiments.report RESULTS_DIR
@@ -76,6 +78,15 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--checkpoint-every", type=int, default=10, metavar="N", help="in rounds; default: 10, and at the end"
     )
+    who = result.add_argument_group("who trains the clients; the rows are the same on CPU")
+    who.add_argument(
+        "--executor",
+        metavar="NAME",
+        help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
+    )
+    who.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")
+    who.add_argument("--cpus-per-actor", type=float, metavar="X", help="cores of an actor; default: 1")
+    who.add_argument("--gpus-per-actor", type=float, metavar="X", help="GPU share of an actor; default: an equal share")
     again = result.add_argument_group("going on with an interrupted study")
     again.add_argument(
         "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
@@ -116,6 +127,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         num_samples=_positive("--num-samples", arguments.num_samples, 8) if search else 1,
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
         checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
+        execution=_execution(arguments),
         command=command_line("experiments.tune_bippo", argv),
     )
 
@@ -131,8 +143,15 @@ def _study_to_resume(arguments: argparse.Namespace) -> Study:
         data_dir=_data_dir(arguments),
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
         checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
+        execution=_execution(arguments),
         force=arguments.force,
     )
+
+
+def _execution(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Who trains, as far as it was said."""
+    names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor")
+    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
 def _data_dir(arguments: argparse.Namespace) -> str | None:

@@ -20,6 +20,7 @@ def study_to_resume(
     data_dir: str | None = None,
     parallel_trials: int | None = None,
     checkpoint_every: int = 10,
+    execution: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Study:
     """The study in `results_dir`, with the trials that are not finished.
@@ -29,6 +30,7 @@ def study_to_resume(
         data_dir: Where the data lies now, if it has moved.
         parallel_trials: As for a new study.
         checkpoint_every: As for a new study.
+        execution: Likewise; on CPU rows do not depend on it.
         force: Go on although the scenario or a package has changed.
 
     Raises:
@@ -49,6 +51,7 @@ def study_to_resume(
         settings=info.settings,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
+        execution=execution or {},
         command=info.command,
     )
     differences = changes(dict(info.federation), dict(study.federation), "scenario")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
 from experiments.settings import check_federation_keys, example_value, sampling_domain, split_settings
+
+if TYPE_CHECKING:
+    from experiments.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Study:
     """What to run. `settings` and the keys of `search` are as in `--set` and `--search`; `results_dir` is absolute.
 
     `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
-    `starts` are the trials left of a study that is resumed, None for all.
+    `execution` says who trains the clients: `executor`, `num_actors`, `cpus_per_actor`, `gpus_per_actor` of a
+    `FederationConfig`; `starts` are the trials left of a study that is resumed, None for all.
     """
 
     scenario: Scenario
@@ -45,6 +49,7 @@ class Study:
     num_samples: int = 1
     parallel_trials: int | None = None
     checkpoint_every: int = 10
+    execution: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     starts: tuple[TrialStart, ...] | None = None
 
@@ -92,6 +97,7 @@ def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
     from envs.executors import check_device
+    from experiments.placement import nodes_for, place
     from experiments.row_callback import TrialInfo
     from experiments.trial import bippo_config
 
@@ -103,11 +109,13 @@ def check_study(study: Study) -> None:
     for method in study.methods:
         info = TrialInfo(study.scenario.name, method, study.seeds[0])
         bippo_config(info, study.scenario.federation, settings, study.rounds).validate()
+    federation = {**study.federation, **study.execution, **split_settings(examples)[1]}
     for seed in study.seeds:
-        envs.parallel_env(**{**study.federation, **split_settings(examples)[1], "rounds": study.rounds, "seed": seed})
+        envs.parallel_env(**{**federation, "rounds": study.rounds, "seed": seed})
+    place(study, nodes_for(study.parallel_trials))
 
 
-def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
+def param_space(study: Study, placement: Placement) -> dict[str, Any]:
     """Tune's search space; `trial.config_of` turns one point of it into a BippoConfig."""
     from ray import tune
 
@@ -115,8 +123,9 @@ def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
         "scenario": study.scenario.name,
         "trial": tune.grid_search([asdict(start) for start in study.trial_starts]),
         "rounds": study.rounds,
-        "federation": study.federation,
+        "federation": {**study.federation, **placement.execution},
         "settings": split_settings(study.settings)[0],
         "search": {key: sampling_domain(key, text) for key, text in study.search.items()},
-        "gpu_share": gpu_share,
+        "gpu_share": placement.gpu_share,
+        "bundles": placement.bundles,
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from experiments.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.study import Study, TrialStart, param_space
 
@@ -57,15 +58,18 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
 
 def start_ray(parallel_trials: int | None) -> bool:
-    """Start Ray quietly and without a dashboard, unless it runs already. True if this call started it."""
+    """Start Ray quietly and without a dashboard, or connect to the cluster of `$RAY_ADDRESS`, unless it runs already.
+
+    True if this call started it.
+    """
     import ray
 
     if ray.is_initialized():
         return False
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    num_cpus = parallel_trials if parallel_trials and parallel_trials > cores else None
+    address = os.environ.get(RAY_ADDRESS)
     ray.init(
-        num_cpus=num_cpus,
+        address or "local",
+        num_cpus=None if address else local_cpus(parallel_trials),
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
@@ -75,15 +79,11 @@ def start_ray(parallel_trials: int | None) -> bool:
 
 
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:
-    import ray
-
     from experiments.progress import Progress
 
-    cores, gpus = int(ray.cluster_resources()["CPU"]), ray.cluster_resources().get("GPU", 0.0)
-    side_by_side = max(1, min(study.parallel_trials or cores, cores, study.num_trials))
-    uses_gpu = str(study.federation.get("device", "cpu")).startswith("cuda")
+    placement = place(study, nodes_for(study.parallel_trials))
     progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
-    tuner = _tuner(study, progress, side_by_side, min(1.0, gpus / side_by_side) if uses_gpu else 0.0)
+    tuner = _tuner(study, progress, placement)
     try:
         return _failures(tuner.fit())
     except KeyboardInterrupt:
@@ -94,7 +94,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
 
 
-def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float) -> Tuner:
+def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
     from ray import tune
     from ray.tune.search.basic_variant import BasicVariantGenerator
 
@@ -104,11 +104,11 @@ def _tuner(study: Study, progress: Progress, side_by_side: int, gpu_share: float
 
     return tune.Tuner(
         StudyTrial,
-        param_space=param_space(study, gpu_share),
+        param_space=param_space(study, placement),
         tune_config=tune.TuneConfig(
             # One draw of the searched settings per sample, shared by all methods and seeds; the same draws every time.
             search_alg=BasicVariantGenerator(
-                max_concurrent=side_by_side, constant_grid_search=True, random_state=study.seeds[0]
+                max_concurrent=placement.side_by_side, constant_grid_search=True, random_state=study.seeds[0]
             ),
             num_samples=study.num_samples,
             scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds) if study.search else None,

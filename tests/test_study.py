@@ -12,6 +12,7 @@ import pytest
 
 from experiments import methods, study
 from experiments.methods import METHODS, Method
+from experiments.placement import Placement
 from experiments.provenance import read_run_info
 from experiments.report import build_report
 from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
@@ -143,7 +144,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
         search={"lr": "loguniform(1e-4,1e-2)", "env.local_epochs": "choice([2])"},
     )
     check_study(tiny)
-    space = study.param_space(tiny, gpu_share=0.0)
+    space = study.param_space(tiny, Placement(1, {"executor": "serial"}))
     point = {
         **space,
         "trial": {"method": "ippo", "seed": 3, "resume_from": ""},
