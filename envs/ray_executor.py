@@ -101,8 +101,8 @@ class RayExecutor:
         self._sent: tuple[Tensor, ray.ObjectRef] | None = None
         self._slots = [self._new_actor(slot) for slot in range(plan.num_actors)]
         self.actors: list[ActorInfo] = self._infos(self._slots)
-        if plan.gpus_per_actor and all(actor.device == "cpu" for actor in self.actors):
-            _warn_no_cuda(plan.num_actors)
+        if all(actor.device == "cpu" for actor in self.actors):
+            _say_cpu(plan.gpus_per_actor > 0)
 
     def assign(self, partition: Partition) -> None:
         """Sends all actors the samples of all clients, so that any actor can train any client."""
@@ -127,9 +127,7 @@ class RayExecutor:
         return self._evaluate(weights, clients, training_samples=True)[1]
 
     def close(self) -> None:
-        """Ends the actors."""
-        for actor in self._slots:
-            ray.kill(actor)
+        """Ends the actors, which live as long as somebody holds them."""
         self._slots, self._sent = [], None
 
     def _evaluate(self, weights: Tensor, clients: Sequence[int], training_samples: bool) -> np.ndarray:
@@ -253,6 +251,9 @@ def _unpacked(part: PackedSum) -> WeightedSum:
 
 
 @functools.cache
-def _warn_no_cuda(num_actors: int) -> None:
+def _say_cpu(hold_gpus: bool) -> None:
     """Once per process."""
-    logger.warning("no CUDA here: %d FL actors hold GPUs that torch cannot use, and train on the CPU", num_actors)
+    if hold_gpus:
+        logger.warning("no CUDA here: FL actors hold GPUs that torch cannot use, and train on the CPU")
+    else:
+        logger.info("FL actors train on the CPU")

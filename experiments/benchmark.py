@@ -1,6 +1,8 @@
-"""`python -m experiments.benchmark rl-overhead`: how long a round takes, and for what. Writes nothing unless `--json`.
+"""`python -m experiments.benchmark BENCHMARK`: how long a round takes, and for what. Writes nothing unless `--json`.
 
-Every benchmark is a sub-command: a parser in BENCHMARKS and a function from its arguments to a record.
+Every benchmark is a sub-command: a parser whose defaults are `benchmark`, a function from its arguments to a record,
+and `text`, one from a record to what is printed. `rl-overhead` is here, those of FL training in `benchmark_fl`,
+`benchmark_null` and `benchmark_memory`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
+from experiments import benchmark_fl, benchmark_memory, benchmark_null
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -105,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="BENCHMARK")
     overhead = commands.add_parser("rl-overhead", help="time that selecting and learning add to an FL round")
-    overhead.set_defaults(benchmark=rl_overhead)
+    overhead.set_defaults(benchmark=rl_overhead, text=_text)
     overhead.add_argument("--clients", type=int, default=20, metavar="N", help="default: 20")
     overhead.add_argument("--scenario", default="fashion-mnist", metavar="NAME", help="default: fashion-mnist")
     overhead.add_argument(
@@ -113,7 +116,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     overhead.add_argument("--seed", type=int, default=7, metavar="N", help="default: 7")
     overhead.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
-    overhead.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
+    for module in (benchmark_fl, benchmark_null, benchmark_memory):
+        module.add_parser(commands)
+    for command in commands.choices.values():
+        command.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
     return parser
 
 
@@ -127,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(_text(record))
+    print(arguments.text(record))
     return 0
 
 
