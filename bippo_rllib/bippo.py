@@ -17,6 +17,7 @@ from ray.rllib.utils.metrics import (
     LEARNER_UPDATE_TIMER,
     TIMERS,
 )
+from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.agent_policies import environment_in
 from bippo_rllib.config import BippoConfig
@@ -34,6 +35,17 @@ class Bippo(PPO):
     def get_default_config(cls) -> BippoConfig:
         """A fresh ``BippoConfig``."""
         return BippoConfig()
+
+    @classmethod
+    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+        """As PPO's, and a bundle for each actor of the environment, see ``BippoConfig.env_resources``.
+
+        Args:
+            config: A ``BippoConfig``, or settings of one as a dict.
+        """
+        request = super().default_resource_request(config)
+        bundles = config.get("env_bundles", [])
+        return PlacementGroupFactory([*request.bundles, *bundles], strategy=request.strategy) if bundles else request
 
     def setup(self, config: AlgorithmConfig) -> None:
         """As PPO's; env runner and learner then share one policy bank, so there are no weights to sync."""

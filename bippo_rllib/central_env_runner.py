@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from ray.rllib.core.columns import Columns
 
-from bippo_rllib.agent_columns import AgentColumn
 from bippo_rllib.agent_policies import policy_of
 from bippo_rllib.central_policy import CENTRAL, CentralPolicy
 from bippo_rllib.central_update import CentralStep
-from bippo_rllib.columns import PARTICIPATED
 from bippo_rllib.env_runner import BippoEnvRunner
 from bippo_rllib.experience import entries_of
 
@@ -36,22 +33,22 @@ class CentralEnvRunner(BippoEnvRunner):
     def _experience(
         self,
         observations: np.ndarray,
-        columns: Mapping[str, AgentColumn],
+        took_part: np.ndarray,
+        log_probs: np.ndarray,
         after: Mapping[str, np.ndarray],
         rewards: Mapping[str, float],
         gone: Collection[str],
         over: bool,
     ) -> CentralStep:
         agents = self._episode.agent_ids
-        participated = columns[PARTICIPATED].array > 0.5
-        participants = [agents[i] for i in np.flatnonzero(participated)]
+        participants = [agents[i] for i in np.flatnonzero(took_part)]
         team = entries_of(rewards, participants, "reward").astype(np.float64)
         return CentralStep(
             generation=self._policy.generation,
             observations=observations,
             next_observations=entries_of(after, agents, "observation", *self._observation_shape),
-            participated=participated,
-            log_probs=columns[Columns.ACTION_LOGP].array,
+            participated=took_part,
+            log_probs=log_probs,
             reward=float(team.mean()) if participants else 0.0,
             episode_over=over,
         )

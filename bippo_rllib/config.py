@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class BippoConfig(PPOConfig):
         self.draws_candidates = False
         self.candidates = 6
         self.size_key = "num_samples"
+        self.failed_key = "failed"
+        self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
         self.lr = 1e-3
         self.num_epochs = 8
@@ -136,14 +139,35 @@ class BippoConfig(PPOConfig):
             per_policy_metrics=per_policy_metrics,
         )
 
-    def budget(self, *, cost_key: str = NotProvided, budget_key: str = NotProvided) -> BippoConfig:
+    def budget(
+        self, *, cost_key: str = NotProvided, budget_key: str = NotProvided, failed_key: str = NotProvided
+    ) -> BippoConfig:
         """Names the info keys that hold what acting costs and what may be spent; the unit is the environment's.
 
         Args:
             cost_key: Key of an agent's cost for the next step.
             budget_key: Key of what all agents together may spend in the next step, the same in every info.
+            failed_key: Key of a flag in what a step returns: the agent participated, but its work was lost. The step is
+                not learned from. An info without it means that all went well.
         """
-        return self._set(cost_key=cost_key, budget_key=budget_key)
+        return self._set(cost_key=cost_key, budget_key=budget_key, failed_key=failed_key)
+
+    def env_resources(self, *, bundles: Sequence[Mapping[str, float]]) -> BippoConfig:
+        """Reserves room in a Tune trial's placement group for Ray actors that the environment starts.
+
+        Without it such actors wait for resources that the trial itself keeps others from giving.
+
+        Args:
+            bundles: Resources of each actor, such as ``[{"CPU": 1, "GPU": 0.5}] * 2``; an actor lives in one bundle.
+
+        Raises:
+            ValueError: If a bundle is empty or an amount is not a number above 0.
+        """
+        for bundle in bundles:
+            amounts = list(bundle.values())
+            if not amounts or not all(isinstance(amount, int | float) and amount > 0 for amount in amounts):
+                raise ValueError(f"bundle {dict(bundle)} reserves nothing; name resources, such as {{'CPU': 1}}")
+        return self._set(env_bundles=[dict(bundle) for bundle in bundles])
 
     def rank_by(
         self,

@@ -178,9 +178,13 @@ class BippoEnvRunner(EpisodeEnvRunner):
         columns = self._decide(observations, explore)
         actions = columns[Columns.ACTIONS].array.tolist()
         after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
+        failed = [bool(infos.get(agent, {}).get(self.config.failed_key)) for agent in agents]
+        took_part = (columns[PARTICIPATED].array > 0.5) & ~np.array(failed)
         over = bool(terminateds["__all__"] or truncateds["__all__"])
         gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
-        experience = self._experience(observations, columns, after, rewards, gone, over)
+        experience = self._experience(
+            observations, took_part, columns[Columns.ACTION_LOGP].array, after, rewards, gone, over
+        )
         episode.observations = {a: o for a, o in after.items() if a not in gone} if gone else after
         episode.infos, episode.is_done, episode.env_t = infos, over, episode.env_t + 1
         self._increase_sampled_metrics(1, after, episode)
@@ -194,21 +198,22 @@ class BippoEnvRunner(EpisodeEnvRunner):
     def _experience(
         self,
         observations: np.ndarray,
-        columns: Mapping[str, AgentColumn],
+        took_part: np.ndarray,
+        log_probs: np.ndarray,
         after: Mapping[str, np.ndarray],
         rewards: Mapping[str, float],
         gone: Collection[str],
         over: bool,
     ) -> Any:
-        """What the step taught; ``observations`` are ``[N, obs_dim]``, those before it, and ``after`` those after."""
-        agents = self._episode.agent_ids
-        took_part = np.flatnonzero(columns[PARTICIPATED].array > 0.5)
-        participants = [agents[i] for i in took_part]
+        """What the step taught: ``observations`` ``[N, obs_dim]`` are those before it, ``after`` those after;
+        ``took_part`` ``bool[N]`` and ``log_probs`` ``[N]``."""
+        agents, index = self._episode.agent_ids, np.flatnonzero(took_part)
+        participants = [agents[i] for i in index]
         return StepExperience(
-            policy_ids=[self._policies[i] for i in took_part],
-            observations=observations[took_part],
+            policy_ids=[self._policies[i] for i in index],
+            observations=observations[index],
             next_observations=entries_of(after, participants, "observation", *self._observation_shape),
-            log_probs=columns[Columns.ACTION_LOGP].array[took_part],
+            log_probs=log_probs[index],
             rewards=entries_of(rewards, participants, "reward"),
             left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
             episode_over=over,

@@ -55,8 +55,8 @@ def entries_of(entries: Mapping[str, Any], agents: Sequence[str], what: str, *sh
     raise ValueError(f"the environment's {what}s cannot be read")
 
 
-def from_episode(episode: MultiAgentEpisode) -> StepExperience:
-    """The experience in a one-step chunk of the plain RLlib path.
+def from_episode(episode: MultiAgentEpisode, failed_key: str) -> StepExperience:
+    """The experience in a one-step chunk of the plain RLlib path, without participants flagged by ``failed_key``.
 
     Raises:
         ValueError: If the chunk is longer, or the budget sampler did not write its column.
@@ -71,7 +71,9 @@ def from_episode(episode: MultiAgentEpisode) -> StepExperience:
                 "it, did not run in the module-to-env pipeline"
             )
     steps = [episode.agent_episodes[a] for a in agents]
-    took_part = [s for s in steps if s.get_extra_model_outputs(PARTICIPATED, 0) > 0.5]
+    took_part = [
+        s for s in steps if s.get_extra_model_outputs(PARTICIPATED, 0) > 0.5 and not s.get_infos(-1).get(failed_key)
+    ]
     return StepExperience(
         policy_ids=[s.module_id for s in took_part],
         observations=_stack([s.get_observations(0) for s in took_part]),

@@ -184,7 +184,7 @@ class BippoLearner(TorchLearner):
         return self.bank.row_index(policy_ids)
 
     def _experience(self, episode: StepExperience | MultiAgentEpisode) -> Any:
-        return episode if isinstance(episode, StepExperience) else from_episode(episode)
+        return episode if isinstance(episode, StepExperience) else from_episode(episode, self.config.failed_key)
 
     def _store(self, step: Any) -> None:
         trained = [i for i, policy_id in enumerate(step.policy_ids) if self.should_module_be_updated(policy_id)]

@@ -47,6 +47,7 @@ def info(state: EpisodeState, client: int, num_samples: int, budget_j: float) ->
         "num_samples": num_samples,
         "budget_share_j": float(state.granted_j[client]),
         "dropped": bool(state.dropped[client]),
+        "failed": bool(state.failed[client]),
     }
     if state.losses is not None:
         entries["loss"] = float(state.losses[client])

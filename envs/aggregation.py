@@ -18,6 +18,14 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True)
+class ClientFailure:
+    """A client whose training raised or diverged; ``reason`` is one line that names it."""
+
+    client: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class WeightedSum:
     """A partial sum over some clients.
 
@@ -25,11 +33,13 @@ class WeightedSum:
         total: ``int64[P]``, the sum of ``num_samples * weights`` in units of 2**-32.
         num_samples: Samples behind it.
         bound: No entry of ``total`` exceeds this; a Python integer, so the check itself cannot overflow.
+        failed: Clients that were to be in the sum and are not.
     """
 
     total: Tensor
     num_samples: int
     bound: int
+    failed: tuple[ClientFailure, ...] = ()
 
 
 def weighted(weights: Tensor, num_samples: int) -> WeightedSum:
@@ -50,6 +60,11 @@ def weighted(weights: Tensor, num_samples: int) -> WeightedSum:
     return WeightedSum(units * num_samples, num_samples, bound)
 
 
+def without(failure: ClientFailure, weights: Tensor) -> WeightedSum:
+    """The contribution of a client that failed: nothing, in the shape of ``weights``."""
+    return WeightedSum(torch.zeros_like(weights, dtype=torch.int64), num_samples=0, bound=0, failed=(failure,))
+
+
 def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     """Adds partial sums; any grouping and order gives the same bits.
 
@@ -59,13 +74,15 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     # One after the other: of a large model, not all clients' sums may fit into memory.
     total: Tensor | None = None
     num_samples = bound = 0
+    failed: tuple[ClientFailure, ...] = ()
     for part in sums:
         num_samples += part.num_samples
         bound = _checked(bound + part.bound, num_samples)
+        failed += part.failed
         total = part.total.clone() if total is None else total.add_(part.total)
     if total is None:
         raise ValueError("no client to average; pass at least one")
-    return WeightedSum(total, num_samples, bound)
+    return WeightedSum(total, num_samples, bound, failed)
 
 
 def mean(weighted_sum: WeightedSum) -> Tensor:

@@ -7,6 +7,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
+from envs.actor_plan import check_execution
 from envs.checks import not_negative, number, one_of, one_per_client, positive, share, whole
 from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.churn_trace import read_trace
@@ -105,7 +106,16 @@ class FederationConfig:
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
-        device: torch device of the training, such as ``cpu`` or ``cuda:0``.
+        device: torch device of the training, such as ``cpu`` or ``cuda:0``; Ray actors use the one Ray gives them.
+        executor: Who trains: ``serial`` (this process), ``ray`` (Ray actors) or ``auto`` (Ray actors where Ray runs and
+            has GPUs for them, else serial). Same results to the last bit on CPU; see ``envs.ray_executor``.
+        num_actors: Ray actors; None for one per GPU, or 2 where there is none.
+        cpus_per_actor: Cores each actor takes.
+        gpus_per_actor: GPUs each actor takes, a share below 1 or a whole number; None for an equal share of all.
+        on_client_failure: ``raise`` an error if a client's training raises or becomes NaN, or ``drop`` the client: it
+            is not averaged and has not taken part, but its energy is spent.
+        mixed_precision: Forward passes in bfloat16. Results differ slightly.
+        compile: Run the network through ``torch.compile``; the first round then takes long. Results differ slightly.
 
     Raises:
         ValueError: If a field is out of range; the message names it.
@@ -140,6 +150,13 @@ class FederationConfig:
     on_overrun: str = "raise"
     seed: int = 0
     device: str = "cpu"
+    executor: str = "auto"
+    num_actors: int | None = None
+    cpus_per_actor: float = 1.0
+    gpus_per_actor: float | None = None
+    on_client_failure: str = "raise"
+    mixed_precision: bool = False
+    compile: bool = False
 
     def __post_init__(self) -> None:
         self._check_choices()
@@ -219,6 +236,8 @@ class FederationConfig:
         one_of("partition", self.partition, PARTITIONS)
         one_of("reward", self.reward, REWARDS)
         one_of("on_overrun", self.on_overrun, OVERRUN)
+        one_of("on_client_failure", self.on_client_failure, OVERRUN)
+        check_execution(self)
 
     def _check_numbers(self) -> None:
         for name in ("num_clients", "rounds", "local_epochs"):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from envs.executors import RoundKey
+from envs.checks import positive
+from envs.round_key import RoundKey
 from envs.round_result import RoundResult
 
 
@@ -29,6 +30,7 @@ class EpisodeState:
         losses: ``float64[num_clients]``, likewise, or None without ``with_loss``.
         participated: ``bool[num_clients]`` trained in the last round.
         dropped: ``bool[num_clients]`` turned down in the last round.
+        failed: ``bool[num_clients]`` selected in the last round, and its training failed.
         granted_j: ``float64[num_clients]`` joules granted in the last round.
         cpu_freq_hz: ``float64[num_clients]`` frequencies now.
         costs_j: ``float64[num_clients]`` costs of the next round, as reported.
@@ -46,11 +48,28 @@ class EpisodeState:
     losses: np.ndarray | None
     participated: np.ndarray
     dropped: np.ndarray
+    failed: np.ndarray
     granted_j: np.ndarray
     cpu_freq_hz: np.ndarray
     costs_j: np.ndarray
     last_round: RoundResult | None
     probing_j: float = 0.0
+
+    @property
+    def key(self) -> RoundKey:
+        """Of the last round done."""
+        return RoundKey(self.seed, self.episode, self.round)
+
+    def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
+        """A client's device changes.
+
+        Raises:
+            ValueError: If there is no such client, or the frequency is not a finite number above 0.
+        """
+        if not 0 <= client < len(self.cpu_freq_hz):
+            raise ValueError(f"client is {client}; it must be from 0 to {len(self.cpu_freq_hz) - 1}")
+        positive("freq_hz", freq_hz)
+        self.cpu_freq_hz[client] = freq_hz
 
     def to_dict(self) -> dict[str, Any]:
         """A deep copy as plain Python, NumPy and torch values."""
@@ -70,20 +89,8 @@ class EpisodeState:
             if found != expected:
                 raise ValueError(f"the state has {found} {what}, this env {expected}; use the same configuration")
         fields = copy.deepcopy(state)
+        # Checkpoints older than on_client_failure do not name clients that failed.
+        fields.setdefault("failed", np.zeros_like(fields["dropped"]))
         if fields["last_round"] is not None:
             fields["last_round"] = RoundResult(**fields["last_round"])
         return cls(**fields)
-
-
-def next_episode(previous: EpisodeState | None, seed: int | None, default_seed: int) -> RoundKey:
-    """Round 0 of episode 0 of ``seed``; without a seed of the episode after ``previous``, the first being that of
-    ``default_seed``.
-
-    Raises:
-        ValueError: If the seed is no whole number of at least 0.
-    """
-    if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
-        raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
-    if seed is not None or previous is None:
-        return RoundKey(int(default_seed if seed is None else seed), episode=0, round=0)
-    return RoundKey(previous.seed, previous.episode + 1, round=0)

@@ -1,37 +1,33 @@
 """Who does the work of a round. ``SerialExecutor`` does it in this process, one client after the other.
 
-An executor is handed flat weights and client ids and returns partial sums and metrics, so that workers elsewhere can
-take its place. Whatever the number of workers, results must be the same to the last bit: sums are integers
-(``envs.aggregation``), every client's shuffle has a generator of its own, and a group of clients evaluated as one batch
-(``envs.local_training.evaluation_groups``) is never cut.
+An executor is handed flat weights and client ids and returns partial sums and metrics, so that workers elsewhere
+(``envs.ray_executor``) can take its place. Whatever the number of workers, results are the same to the last bit: sums
+are integers (``envs.aggregation``), every client's shuffle has a generator of its own, and a group of clients evaluated
+as one batch (``envs.local_training.evaluation_groups``) is never cut. One torch thread a process is part of that:
+another number of threads adds the terms of a matrix product in another order.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from envs import aggregation
+from envs.aggregation import WeightedSum
+from envs.client_samples import DataShape, gather
+from envs.client_worker import ClientWorker
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
-from envs.local_training import ClientData, evaluate, evaluation_groups, train_locally
-from envs.models import build_model, get_flat, set_flat
+from envs.local_training import evaluation_groups
 from envs.partition import Partition
-from envs.rng import keyed_rng
+from envs.round_key import RoundKey
 
-
-@dataclass(frozen=True)
-class RoundKey:
-    """What the shuffles of a round are keyed by, besides the client."""
-
-    seed: int
-    episode: int
-    round: int
+logger = logging.getLogger(__name__)
 
 
 class Executor(Protocol):
@@ -40,11 +36,12 @@ class Executor(Protocol):
     def assign(self, partition: Partition) -> None:
         """Gives the clients their data. Called before anything else, and again when the seed changes."""
 
-    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> aggregation.WeightedSum:
+    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client in ``clients`` from the flat ``weights`` and returns the merged sum.
 
         Raises:
-            ValueError: If a client's training diverges; the message names it.
+            ValueError: If a client's training raises or diverges; the message names it. With
+                ``on_client_failure="drop"`` it is left out of the sum and listed in ``failed`` instead.
         """
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
@@ -52,6 +49,33 @@ class Executor(Protocol):
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """``float64[len(clients)]`` mean cross-entropy of ``weights`` on each client's training set."""
+
+    def close(self) -> None:
+        """Gives back what it holds; it is not used after that."""
+
+
+def new_executor(config: FederationConfig) -> Executor:
+    """What ``config.executor`` names.
+
+    ``auto`` is Ray actors where Ray runs already and has GPUs to give to them, else serial; it never starts Ray.
+
+    Raises:
+        ValueError: If ``ray`` is asked for and not installed, or has less than the actors need.
+    """
+    if config.executor == "serial" or (config.executor == "auto" and not _ray_runs()):
+        return SerialExecutor(config)
+    try:
+        from envs.ray_executor import RayExecutor, plan_here
+    except ImportError as error:
+        raise ValueError(f"executor='ray' needs Ray ({error}); pip install ray, or use executor='serial'") from error
+    plan = plan_here(config)
+    return SerialExecutor(config) if plan is None else RayExecutor(config, plan)
+
+
+def _ray_runs() -> bool:
+    """Without importing Ray, which takes seconds and may not be installed."""
+    ray: Any = sys.modules.get("ray")
+    return ray is not None and hasattr(ray, "is_initialized") and ray.is_initialized()
 
 
 class SerialExecutor:
@@ -61,66 +85,50 @@ class SerialExecutor:
         self._config = config
         self._dataset = load_dataset(config.dataset, config.data_dir)
         check_device(config.device)
-        model = build_model(config.model_name, self._dataset.input_shape, len(self._dataset.classes))
-        self._model = model.to(config.device).to(memory_format=torch.channels_last)
-        self._clients: list[ClientData] = []
+        self._worker = ClientWorker(config, DataShape.of(self._dataset), config.device)
 
     def assign(self, partition: Partition) -> None:
-        """Copies each client's samples to the device, scaled to [-1, 1] and channels-last."""
-        data = self._dataset
-        self._clients = [
-            ClientData(
-                *self._resident(data.train_images, data.train_labels, train),
-                *self._resident(data.test_images, data.test_labels, test),
-            )
-            for train, test in zip(partition.train, partition.test, strict=True)
-        ]
+        """Copies each client's samples to the device."""
+        samples = gather(self._dataset, partition)
+        self._sizes = {"test": samples.test.sizes, "train": samples.train.sizes}
+        self._worker.assign(samples)
 
-    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> aggregation.WeightedSum:
+    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """See ``Executor``."""
-        return aggregation.merged(self._train_one(weights, client, key, epochs) for client in clients)
+        return judged(self._worker.train(weights, clients, key, epochs), clients, self._config)
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
-        data = [self._clients[client] for client in clients]
-        return self._evaluate(weights, [(client.test_images, client.test_labels) for client in data])[0]
+        groups = grouped(clients, self._sizes["test"])
+        return self._worker.evaluate(weights, groups, training_samples=False)[0]
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
-        data = [self._clients[client] for client in clients]
-        return self._evaluate(weights, [(client.train_images, client.train_labels) for client in data])[1]
+        groups = grouped(clients, self._sizes["train"])
+        return self._worker.evaluate(weights, groups, training_samples=True)[1]
 
-    def _train_one(self, weights: Tensor, client: int, key: RoundKey, epochs: int) -> aggregation.WeightedSum:
-        data, config = self._clients[client], self._config
-        set_flat(self._model, weights)
-        try:
-            train_locally(
-                self._model,
-                data.train_images,
-                data.train_labels,
-                epochs=epochs,
-                batch_size=config.local_batch_size,
-                lr=config.learning_rate,
-                rng=keyed_rng("shuffle", key.seed, key.episode, client, key.round),
-            )
-            return aggregation.weighted(get_flat(self._model), len(data.train_labels))
-        except (FloatingPointError, ValueError) as error:
-            where = f"client {client} diverged in round {key.round} at lr={config.learning_rate}"
-            raise ValueError(f"{where}: {error}; lower lr") from error
+    def close(self) -> None:
+        """See ``Executor``."""
 
-    def _evaluate(self, weights: Tensor, data: list[tuple[Tensor, Tensor]]) -> np.ndarray:
-        """``float64[2, len(data)]`` accuracies and losses."""
-        set_flat(self._model, weights)
-        results = []
-        for group in evaluation_groups([len(labels) for _, labels in data]):
-            images, labels = (torch.cat(parts) for parts in zip(*(data[member] for member in group), strict=True))
-            results.append(evaluate(self._model, images, labels, [len(data[member][1]) for member in group]))
-        return np.concatenate(results, axis=1)
 
-    def _resident(self, images: Tensor, labels: Tensor, indices: np.ndarray) -> tuple[Tensor, Tensor]:
-        index = torch.from_numpy(indices)
-        scaled = self._dataset.scaled(images[index]).to(self._config.device, memory_format=torch.channels_last)
-        return scaled, labels[index].to(self._config.device)
+def grouped(clients: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+    """Client ids in the groups that are evaluated as one batch each."""
+    return [[clients[place] for place in group] for group in evaluation_groups([sizes[client] for client in clients])]
+
+
+def judged(result: WeightedSum, clients: Sequence[int], config: FederationConfig) -> WeightedSum:
+    """The result, its failures in the order of ``clients`` and on the CPU, if ``on_client_failure`` lets it pass.
+
+    Raises:
+        ValueError: For the first client that failed.
+    """
+    places = {client: place for place, client in enumerate(clients)}
+    failed = tuple(sorted(result.failed, key=lambda failure: places[failure.client]))
+    if failed and config.on_client_failure == "raise":
+        raise ValueError(failed[0].reason)
+    for failure in failed:
+        logger.warning("dropped: %s", failure.reason)
+    return WeightedSum(result.total.cpu(), result.num_samples, result.bound, failed)
 
 
 def check_device(device: str) -> None:

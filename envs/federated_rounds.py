@@ -32,8 +32,11 @@ to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - targe
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
-training samples; with ``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected) and
-``dropped`` (asked to train and was turned down).
+training samples; with ``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected),
+``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed).
+
+**Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
+``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
 
 **Round 0** runs inside ``reset``: all clients live at the start train one epoch from a fresh initialisation and are
 averaged. It is no step and is not charged to the budget; its joules are ``warmup_energy_j``.
@@ -45,8 +48,8 @@ force from the round after it.
 **Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
-or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` is 0 and
-so is the round's energy, until some leave. Infos go on telling losses and accuracies, which are then unpaid.
+or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` and the
+round's energy are 0, until some leave. Infos go on telling losses and accuracies, unpaid.
 
 **Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
@@ -61,16 +64,11 @@ for the agents that were live in it and for those that join. After the last roun
   far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
 - *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
   reward is 0 and ``last_round.selected`` is empty.
-- *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going. (RLlib's
-  own episodes end with the agents they know and cannot express that; ``bippo_rllib`` steps agents as arrays and can.)
+- *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going.
 
 **Seeds.** ``reset(seed=s)`` draws samples, initialisation and shuffles from ``s``. ``reset()`` starts the next episode:
 the same samples for each client, another initialisation and, with rates, other joins and leaves. Who holds which
 labels, sizes and device types do not depend on the seed.
-
-**Arguments**: see ``FederationConfig``.
-
-**Version history.** v0: first version.
 """
 
 from __future__ import annotations
@@ -85,12 +83,12 @@ from pettingzoo import ParallelEnv
 from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
 from envs.agent_views import info, observation_rows
 from envs.budget import admitted
-from envs.checks import positive
 from envs.config import FederationConfig, config_from
-from envs.episode_state import EpisodeState, next_episode
-from envs.executors import Executor, SerialExecutor
+from envs.episode_state import EpisodeState
+from envs.executors import Executor
 from envs.federation import Federation
 from envs.observation import cost_shares, observation_space
+from envs.round_key import RoundKey
 from envs.round_result import RoundResult
 
 Observations = dict[str, np.ndarray]
@@ -113,7 +111,7 @@ class FederatedRounds(ParallelEnv):
 
     Args:
         config: The federation; digits with 20 clients by default.
-        make_executor: What trains and evaluates, given the configuration.
+        make_executor: What trains and evaluates, given the configuration; None for what ``config.executor`` names.
 
     Attributes:
         config: The federation.
@@ -137,7 +135,7 @@ class FederatedRounds(ParallelEnv):
     def __init__(
         self,
         config: FederationConfig | None = None,
-        make_executor: Callable[[FederationConfig], Executor] = SerialExecutor,
+        make_executor: Callable[[FederationConfig], Executor] | None = None,
     ) -> None:
         self.config = config or FederationConfig()
         self._make_executor = make_executor
@@ -183,7 +181,8 @@ class FederatedRounds(ParallelEnv):
         Returns:
             Observations and infos of all clients live at the start.
         """
-        state = self._federation.start(next_episode(self._state, seed, self.config.seed))
+        previous = self._state.key if self._state else None
+        state = self._federation.start(RoundKey.of_next_episode(previous, seed, self.config.seed))
         self._begin(state)
         return self._observations(state, self._clients), self._infos(state, self._clients)
 
@@ -225,13 +224,13 @@ class FederatedRounds(ParallelEnv):
             self._go_on(state, done.joined)
         return result
 
+    def close(self) -> None:
+        """Ends the workers that train, such as Ray actors; the env may go on, then with new ones."""
+        self._federation.close()
+
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes; its new cost is in what the next ``step`` returns and in force after it."""
-        state = self._live_state()
-        if not 0 <= client < self.config.num_clients:
-            raise ValueError(f"client is {client}; it must be from 0 to {self.config.num_clients - 1}")
-        positive("freq_hz", freq_hz)
-        state.cpu_freq_hz[client] = freq_hz
+        self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:
         """All that is needed to go on bit for bit, as plain Python, NumPy and torch values; None before ``reset``."""
@@ -292,7 +291,7 @@ class FederatedRounds(ParallelEnv):
 def _unpickled(
     env_class: type[FederatedRounds],
     config: FederationConfig,
-    make_executor: Callable[[FederationConfig], Executor],
+    make_executor: Callable[[FederationConfig], Executor] | None,
     state: dict[str, Any] | None,
 ) -> FederatedRounds:
     env = env_class(config, make_executor)

@@ -16,11 +16,12 @@ from envs.config import FederationConfig
 from envs.datasets import load_dataset
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
-from envs.executors import Executor, RoundKey
+from envs.executors import Executor, new_executor
 from envs.models import build_model, get_flat, num_parameters, num_weights
 from envs.partition import Partition, make_partition
 from envs.reward import REWARDS
 from envs.rng import keyed_seed
+from envs.round_key import RoundKey
 from envs.round_result import RoundResult
 
 
@@ -29,7 +30,7 @@ class Federation:
 
     Args:
         config: The federation.
-        make_executor: What trains and evaluates, given the configuration.
+        make_executor: What trains and evaluates, given the configuration; None for what ``config.executor`` names.
 
     Attributes:
         names: ``client_000``, ... by client id.
@@ -48,7 +49,9 @@ class Federation:
             client.
     """
 
-    def __init__(self, config: FederationConfig, make_executor: Callable[[FederationConfig], Executor]) -> None:
+    def __init__(
+        self, config: FederationConfig, make_executor: Callable[[FederationConfig], Executor] | None = None
+    ) -> None:
         self.config = config
         self._make_executor = make_executor
         self._executor: Executor | None = None
@@ -72,11 +75,19 @@ class Federation:
         )
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
 
+    def close(self) -> None:
+        """Ends the executor's workers; another one is made when it is needed."""
+        if self._executor is not None:
+            self._executor.close()
+        self._executor = self._assigned_seed = None
+
     def start(self, key: RoundKey) -> EpisodeState:
         """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
         config, clients = self.config, self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        weights = aggregation.mean(self._ready_executor(key.seed).train(initial, clients, key, epochs=1))
+        trained = self._ready_executor(key.seed).train(initial, clients, key, epochs=1)
+        if not trained.num_samples:
+            raise ValueError(f"no client's training succeeded in round 0: {trained.failed[0].reason}")
         freqs = self.cost_model.changed(np.array(config.start_freq_hz, dtype=np.float64), round_index=1)
         is_live = np.isin(np.arange(config.num_clients), clients)
         state = EpisodeState(
@@ -85,11 +96,12 @@ class Federation:
             round=0,
             live=clients,
             stays=is_live.astype(np.int64),
-            weights=weights,
+            weights=aggregation.mean(trained),
             accuracies=np.zeros(config.num_clients),
             losses=np.zeros(config.num_clients) if config.with_loss else None,
-            participated=is_live,
+            participated=is_live & ~np.isin(np.arange(config.num_clients), _failed_of(trained)),
             dropped=np.zeros(config.num_clients, dtype=bool),
+            failed=np.isin(np.arange(config.num_clients), _failed_of(trained)),
             granted_j=np.zeros(config.num_clients),
             cpu_freq_hz=freqs,
             costs_j=self.cost_model.costs_j(freqs),
@@ -108,8 +120,8 @@ class Federation:
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
         probing_j = split_budget(self.budget_j, state.probing_j)[0]
-        if selected:
-            self._train(state, selected)
+        failed = self._train(state, selected) if selected else []
+        trained = sorted(set(selected) - set(failed))
         joined, left = self._changes(state)
         self._evaluate(state, joined)
         stayed = [client for client in live if client not in left]
@@ -117,12 +129,13 @@ class Federation:
         state.last_round = RoundResult(
             round=state.round,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
-            reward=self._reward(before[stayed], state.accuracies[stayed]) if selected and stayed else 0.0,
+            reward=self._reward(before[stayed], state.accuracies[stayed]) if trained and stayed else 0.0,
             energy_j=probing_j + energy_j,
             budget_j=self.budget_j,
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
-            selected=tuple(sorted(selected)),
+            selected=tuple(trained),
+            failed=tuple(sorted(failed)),
             dropped=tuple(sorted(dropped)),
             joined=joined,
             left=left,
@@ -130,7 +143,7 @@ class Federation:
             fl_seconds=time.perf_counter() - started,
             probing_j=probing_j,
         )
-        self._book(state, selected, dropped)
+        self._book(state, trained, failed, dropped)
         state.live = tuple(sorted([*stayed, *joined]))
         state.stays[list(joined)] += 1
         state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
@@ -147,11 +160,15 @@ class Federation:
         previous, current = float(np.mean(before)), float(np.mean(after))
         return REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
 
-    def _train(self, state: EpisodeState, selected: list[int]) -> None:
+    def _train(self, state: EpisodeState, selected: list[int]) -> list[int]:
+        """A new global model, unless all ``selected`` fail; returns those that do."""
         executor = self._ready_executor(state.seed)
         key = RoundKey(state.seed, state.episode, state.round + 1)
-        state.weights = aggregation.mean(executor.train(state.weights, selected, key, self.config.local_epochs))
-        self._evaluate(state, state.live)
+        trained = executor.train(state.weights, selected, key, self.config.local_epochs)
+        if trained.num_samples:
+            state.weights = aggregation.mean(trained)
+            self._evaluate(state, state.live)
+        return _failed_of(trained)
 
     def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:
         """The global model on ``clients``."""
@@ -162,13 +179,12 @@ class Federation:
         if state.losses is not None:
             state.losses[index] = executor.losses(state.weights, clients)
 
-    def _book(self, state: EpisodeState, selected: list[int], dropped: list[int]) -> None:
+    def _book(self, state: EpisodeState, trained: list[int], failed: list[int], dropped: list[int]) -> None:
         """Who took part at which cost, and then the costs the clients report for the next round."""
-        state.participated[:] = False
-        state.participated[selected] = True
-        state.dropped[:] = False
-        state.dropped[dropped] = True
-        state.granted_j = np.where(state.participated, state.costs_j, 0.0)
+        for flags, clients in ((state.participated, trained), (state.failed, failed), (state.dropped, dropped)):
+            flags[:] = False
+            flags[clients] = True
+        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
         state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz)
 
@@ -178,7 +194,7 @@ class Federation:
     def _ready_executor(self, seed: int) -> Executor:
         """The executor, holding the samples drawn from ``seed``."""
         if self._executor is None:
-            self._executor = self._make_executor(self.config)
+            self._executor = (self._make_executor or new_executor)(self.config)
         if self._assigned_seed != seed:
             self._executor.assign(self._partition(seed))
             self._assigned_seed = seed
@@ -197,3 +213,8 @@ class Federation:
             late_labels=config.late_labels,
             seed=seed,
         )
+
+
+def _failed_of(trained: aggregation.WeightedSum) -> list[int]:
+    """Clients whose training failed."""
+    return [failure.client for failure in trained.failed]

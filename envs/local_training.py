@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,23 +11,6 @@ from torch.nn import functional
 
 #: Samples in a batch of the evaluation.
 EVALUATION_BATCH = 500
-
-
-@dataclass(frozen=True)
-class ClientData:
-    """One client's samples, resident on the training device.
-
-    Attributes:
-        train_images: ``float32[n, channels, height, width]`` in [-1, 1].
-        train_labels: ``int64[n]``.
-        test_images: ``float32[m, channels, height, width]``.
-        test_labels: ``int64[m]``.
-    """
-
-    train_images: Tensor
-    train_labels: Tensor
-    test_images: Tensor
-    test_labels: Tensor
 
 
 def train_locally(
@@ -40,6 +22,7 @@ def train_locally(
     batch_size: int,
     lr: float,
     rng: np.random.Generator,
+    mixed_precision: bool = False,
 ) -> None:
     """Local SGD in place: no momentum, a fresh shuffle each epoch, the last partial batch kept.
 
@@ -51,6 +34,7 @@ def train_locally(
         batch_size: Samples in a step.
         lr: Learning rate.
         rng: Draws one permutation per epoch.
+        mixed_precision: Forward passes in bfloat16 where torch's autocast thinks it safe; weights stay float32.
 
     Raises:
         FloatingPointError: If the loss or the weights become NaN or infinite.
@@ -63,7 +47,8 @@ def train_locally(
         batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
         for batch_images, batch_labels in batches:
             optimizer.zero_grad(set_to_none=True)
-            loss = functional.cross_entropy(model(batch_images), batch_labels)
+            with torch.autocast(images.device.type, torch.bfloat16, enabled=mixed_precision):
+                loss = functional.cross_entropy(model(batch_images), batch_labels)
             loss.backward()
             optimizer.step()
             total_loss += loss.detach()

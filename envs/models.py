@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torchvision
 from torch import Tensor, nn
 
 
@@ -40,8 +39,8 @@ def weight_tensors(model: nn.Module) -> list[Tensor]:
 
 
 def get_flat(model: nn.Module) -> Tensor:
-    """A copy of the weights as ``float32[P]`` on the CPU."""
-    return torch.cat([tensor.reshape(-1) for tensor in weight_tensors(model)]).cpu()
+    """A copy of the weights as ``float32[P]``, on the model's device."""
+    return torch.cat([tensor.reshape(-1) for tensor in weight_tensors(model)])
 
 
 def num_weights(model: nn.Module) -> int:
@@ -107,6 +106,8 @@ def _cnn_small_color(input_shape: tuple[int, int, int], num_classes: int) -> nn.
 
 
 def _resnet18(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+    import torchvision  # seconds of every actor's start, for this network only
+
     model = torchvision.models.resnet18(num_classes=num_classes)
     model.conv1 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
     model.maxpool = nn.Identity()

@@ -13,7 +13,7 @@ class RoundResult:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
         reward: The team's reward, over the clients that stay.
-        energy_j: Joules spent: by the clients that trained, and on probing.
+        energy_j: Joules spent: by the clients that trained or failed, and on probing.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
@@ -24,6 +24,8 @@ class RoundResult:
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
         probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
+        failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
+            ``selected``, and ``energy_j`` counts them.
     """
 
     round: int
@@ -40,3 +42,4 @@ class RoundResult:
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)
     probing_j: float = 0.0
+    failed: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ import datetime
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from experiments.methods import METHODS
 from experiments.naming import look_up
@@ -38,6 +38,8 @@ examples:
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
   python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
       starts from the policies of an earlier study with the same clients, each from its own method's and seed's
+  python -m experiments.tune_bippo --executor ray --num-actors 2
+      clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
       goes on after a crash, a kill or Ctrl-C; the rows are those of an undisturbed run. A search goes on too
   python -m experiments.report RESULTS_DIR
@@ -88,6 +90,15 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--checkpoint-every", type=int, default=10, metavar="N", help="in rounds; default: 10, and at the end"
     )
+    who = result.add_argument_group("who trains the clients; the rows are the same on CPU")
+    who.add_argument(
+        "--executor",
+        metavar="NAME",
+        help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
+    )
+    who.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")
+    who.add_argument("--cpus-per-actor", type=float, metavar="X", help="cores of an actor; default: 1")
+    who.add_argument("--gpus-per-actor", type=float, metavar="X", help="GPU share of an actor; default: an equal share")
     again = result.add_argument_group("going on with an interrupted study")
     again.add_argument(
         "--resume", type=Path, metavar="RESULTS_DIR", help="run what is not finished, from the last checkpoints"
@@ -135,6 +146,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         num_samples=_positive("--num-samples", arguments.num_samples, 8) if search else 1,
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
         checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
+        execution=_execution(arguments),
         command=command_line("experiments.tune_bippo", argv),
         init_from=str(init_from or ""),
         sources=find_sources(init_from, trials) if init_from else {},
@@ -152,8 +164,15 @@ def _study_to_resume(arguments: argparse.Namespace) -> Study:
         data_dir=_data_dir(arguments),
         parallel_trials=_positive("--parallel-trials", arguments.parallel_trials, None),
         checkpoint_every=_positive("--checkpoint-every", arguments.checkpoint_every, 10),
+        execution=_execution(arguments),
         force=arguments.force,
     )
+
+
+def _execution(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Who trains, as far as it was said."""
+    names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor")
+    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
 def _data_dir(arguments: argparse.Namespace) -> str | None:

@@ -1,6 +1,8 @@
-"""`python -m experiments.benchmark rl-overhead`: how long a round takes, and for what. Writes nothing unless `--json`.
+"""`python -m experiments.benchmark BENCHMARK`: how long a round takes, and for what. Writes nothing unless `--json`.
 
-Every benchmark is a sub-command: a parser with a function from its arguments to a record, and one from that to text.
+Every benchmark is a sub-command: a parser whose defaults are `benchmark`, a function from its arguments to a record,
+and `text`, one from a record to what is printed. `rl-overhead` is here, those of FL training in `benchmark_fl`,
+`benchmark_null` and `benchmark_memory`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from experiments import churn_benchmark
+from experiments import benchmark_fl, benchmark_memory, benchmark_null, churn_benchmark
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -114,8 +116,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     overhead.add_argument("--seed", type=int, default=7, metavar="N", help="default: 7")
     overhead.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
-    overhead.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
-    churn_benchmark.add_parser(commands)
+    for module in (benchmark_fl, benchmark_null, benchmark_memory, churn_benchmark):
+        module.add_parser(commands)
+    for command in commands.choices.values():
+        command.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
     return parser
 
 

@@ -176,4 +176,3 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--scenario", default="digits", metavar="NAME", help="default: digits")
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="default: 7")
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")

@@ -42,7 +42,7 @@ class RunInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     num_samples: int = 1
-    draws: Sequence[Mapping[str, str]] = ()
+    draws: Sequence[Mapping[str, str]] = field(default_factory=list)
     command: str = ""
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
     resolved: FederationRecord | None = None

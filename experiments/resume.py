@@ -31,6 +31,7 @@ def study_to_resume(
     data_dir: str | None = None,
     parallel_trials: int | None = None,
     checkpoint_every: int = 10,
+    execution: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Study:
     """The study in `results_dir`, with the trials that are not finished.
@@ -40,6 +41,7 @@ def study_to_resume(
         data_dir: Where the data lies now, if it has moved.
         parallel_trials: As for a new study.
         checkpoint_every: As for a new study.
+        execution: Likewise; on CPU rows do not depend on it.
         force: Go on although the scenario, a churn trace or a package has changed.
 
     Raises:
@@ -61,6 +63,7 @@ def study_to_resume(
         recorded_draws=from_text(info.draws) if info.draws else None,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
+        execution=execution or {},
         command=info.command,
         init_from=info.init_from,
         sources={name: PolicySource(**source) for name, source in info.init_policies.items()},

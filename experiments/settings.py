@@ -35,6 +35,10 @@ _FIXED_BY_STUDY = {
     "env.seed": "--seeds",
     "env.dataset": "--scenario",
     "env.data_dir": "--data-dir",
+    "env.executor": "--executor",
+    "env.num_actors": "--num-actors",
+    "env.cpus_per_actor": "--cpus-per-actor",
+    "env.gpus_per_actor": "--gpus-per-actor",
 }
 _FIXED_BY_STUDY |= {"seed": "--seeds"}
 _FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")

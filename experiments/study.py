@@ -16,6 +16,7 @@ from experiments.transfer import PolicySource, check_fit
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
+    from experiments.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,10 @@ class Study:
     """What to run. `settings` and the keys of `search` are as in `--set` and `--search`; `results_dir` is absolute.
 
     `parallel_trials` is the number of trials side by side, None for one per core; `checkpoint_every` is in rounds;
-    `starts` are the trials left of a study that is resumed, None for all; `recorded_draws` the settings it drew, None
-    to draw them. `init_from` is what `--init-from` named, `sources` the checkpoint it comes to for each method and
-    seed, by the name of their trial outside a search.
+    `execution` says who trains the clients: `executor`, `num_actors`, `cpus_per_actor`, `gpus_per_actor` of a
+    `FederationConfig`; `starts` are the trials left of a study that is resumed, None for all; `recorded_draws` the
+    settings it drew, None to draw them. `init_from` is what `--init-from` named, `sources` the checkpoint it comes to
+    for each method and seed, by the name of their trial outside a search.
     """
 
     scenario: Scenario
@@ -62,6 +64,7 @@ class Study:
     num_samples: int = 1
     parallel_trials: int | None = None
     checkpoint_every: int = 10
+    execution: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     starts: tuple[TrialStart, ...] | None = None
     init_from: str = ""
@@ -134,6 +137,7 @@ def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
     from envs.executors import check_device
+    from experiments.placement import nodes_for, place
 
     check_device(str(study.federation.get("device", "cpu")))
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
@@ -147,6 +151,7 @@ def check_study(study: Study) -> None:
     for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
             check_fit(start.init_from, _config(study, start.method, start.search), env)
+    place(study, nodes_for(study.parallel_trials))
 
 
 def _check_ends(study: Study) -> None:
@@ -180,10 +185,11 @@ def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
 
 
 def _federation(study: Study, draw: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    return {**study.federation, **split_settings(draw)[1], "rounds": study.rounds, "seed": seed}
+    federation = {**study.federation, **study.execution, **split_settings(draw)[1]}
+    return {**federation, "rounds": study.rounds, "seed": seed}
 
 
-def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
+def param_space(study: Study, placement: Placement) -> dict[str, Any]:
     """Tune's search space, a grid over the trials; `trial.config_of` turns one point of it into a BippoConfig."""
     from ray import tune
 
@@ -191,7 +197,8 @@ def param_space(study: Study, gpu_share: float) -> dict[str, Any]:
         "scenario": study.scenario.name,
         "trial": tune.grid_search([asdict(start) for start in study.trial_starts]),
         "rounds": study.rounds,
-        "federation": study.federation,
+        "federation": {**study.federation, **placement.execution},
         "settings": split_settings(study.settings)[0],
-        "gpu_share": gpu_share,
+        "gpu_share": placement.gpu_share,
+        "bundles": placement.bundles,
     }

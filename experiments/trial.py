@@ -46,7 +46,8 @@ def config_of(space: Mapping[str, Any]) -> BippoConfig:
     trial = space["trial"]
     searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
-    return bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
+    config = bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
+    return config.env_resources(bundles=space["bundles"])
 
 
 class StudyTrial(Bippo):
@@ -71,7 +72,12 @@ class StudyTrial(Bippo):
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
-        """One core, and the trial's share of a GPU if its FL training runs on one."""
+        """A bundle for each FL actor; without actors one core, and the trial's share of a GPU if it trains on one.
+
+        A trial with actors takes no core of its own: it waits while they train, and they while it learns.
+        """
+        if config["bundles"]:
+            return PlacementGroupFactory([{}, *config["bundles"]])
         return PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:

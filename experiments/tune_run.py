@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from experiments.asha_journal import JOURNAL_FILE
 from experiments.federation_record import resolve
+from experiments.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.settings import split_settings
 from experiments.study import Study, TrialStart, param_space
@@ -71,15 +72,18 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
 
 def start_ray(parallel_trials: int | None) -> bool:
-    """Start Ray quietly and without a dashboard, unless it runs already. True if this call started it."""
+    """Start Ray quietly and without a dashboard, or connect to the cluster of `$RAY_ADDRESS`, unless it runs already.
+
+    True if this call started it.
+    """
     import ray
 
     if ray.is_initialized():
         return False
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    num_cpus = parallel_trials if parallel_trials and parallel_trials > cores else None
+    address = os.environ.get(RAY_ADDRESS)
     ray.init(
-        num_cpus=num_cpus,
+        address or "local",
+        num_cpus=None if address else local_cpus(parallel_trials),
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
@@ -89,17 +93,13 @@ def start_ray(parallel_trials: int | None) -> bool:
 
 
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:
-    import ray
-
     from experiments.progress import Progress
     from experiments.study_end import FullDiskWatch
 
-    cores, gpus = int(ray.cluster_resources()["CPU"]), ray.cluster_resources().get("GPU", 0.0)
-    side_by_side = max(1, min(study.parallel_trials or cores, cores, study.num_trials))
-    uses_gpu = str(study.federation.get("device", "cpu")).startswith("cuda")
+    placement = place(study, nodes_for(study.parallel_trials))
     progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
     watch = FullDiskWatch()
-    tuner = _tuner(study, progress, watch, side_by_side, min(1.0, gpus / side_by_side) if uses_gpu else 0.0)
+    tuner = _tuner(study, progress, watch, placement)
     try:
         failures = _failures(tuner.fit())
         if watch.noticed:
@@ -113,7 +113,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
 
 
-def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, side_by_side: int, gpu_share: float) -> Tuner:
+def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Placement) -> Tuner:
     from ray import tune
     from ray.tune.search.basic_variant import BasicVariantGenerator
 
@@ -125,9 +125,9 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, side_by_side:
     journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
         StudyTrial,
-        param_space=param_space(study, gpu_share),
+        param_space=param_space(study, placement),
         tune_config=tune.TuneConfig(
-            search_alg=BasicVariantGenerator(max_concurrent=side_by_side),
+            search_alg=BasicVariantGenerator(max_concurrent=placement.side_by_side),
             scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
             trial_dirname_creator=_trial_name,
             trial_name_creator=_trial_name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -22,3 +23,24 @@ def ray_session() -> Iterator[None]:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def actor_hosts(ray_session: None) -> list[Any]:
+    """Three processes whose actors any number of executors may share."""
+    from actor_hosts import start_hosts
+
+    return start_hosts(3)
+
+
+@pytest.fixture(params=["serial", "ray"])
+def any_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Environments that name no executor train serially, or in two Ray actors."""
+    if request.param == "ray":
+        from actor_hosts import hosted_executor
+
+        from envs import federation
+
+        hosts = request.getfixturevalue("actor_hosts")
+        monkeypatch.setattr(federation, "new_executor", lambda config: hosted_executor(hosts, config, num_actors=2))
+    return request.param

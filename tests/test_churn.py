@@ -138,6 +138,7 @@ def test_live_agents_of_each_round():
     assert truncations == {"client_000#1": True, "client_001": True, "client_003": True}
 
 
+@pytest.mark.usefixtures("any_executor")
 def test_budget_and_round_zero_are_of_the_clients_live_at_the_start():
     env, everybody = envs.parallel_env(**TINY, churn=EVENTS), quick()
     assert env.budget_j == pytest.approx(0.6 * everybody.costs_j[:3].sum(), rel=1e-12)
@@ -254,6 +255,7 @@ def test_the_budget_must_do_for_a_client_that_is_live_at_the_start():
         quick(cpu_freq_hz=frequencies, budget_j=budget_j, churn=(ChurnEvent(1, 0, "join"),))
 
 
+@pytest.mark.usefixtures("any_executor")
 def test_nothing_changes_before_the_first_event():
     """Rows of the rounds before an event, and training after it, are those of a federation without churn."""
     seen = []
@@ -269,6 +271,7 @@ def test_nothing_changes_before_the_first_event():
     assert len(without[4][0][0]) == 4 and len(with_churn[4][0][0]) == 3
 
 
+@pytest.mark.usefixtures("any_executor")
 @pytest.mark.parametrize(
     "fields", [{"churn": EVENTS}, {"churn_leave_rate": 0.3, "churn_return_rate": 0.5, "rounds": 7, "with_loss": True}]
 )

@@ -20,6 +20,11 @@ from envs.budget import BUDGET_TOLERANCE
 from envs.config import DeviceChange
 from envs.reward import accuracy_reward
 
+pytestmark = pytest.mark.usefixtures("any_executor")
+
+# For what does not depend on who trains.
+serial_only = pytest.mark.parametrize("any_executor", ["serial"], indirect=True)
+
 # Four clients, one of each kind of the paper; client 0 is cheap. The budget lets two train.
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 4, "budget_share": 0.6}
 
@@ -69,6 +74,7 @@ def test_parallel_api(fields):
         assert all(env.observation_space(agent).contains(row) for agent, row in observations.items())
 
 
+@serial_only
 def test_defaults_are_digits_with_20_clients():
     env = envs.parallel_env()
     assert env.possible_agents[0] == "client_000" and len(env.possible_agents) == 20
@@ -77,12 +83,14 @@ def test_defaults_are_digits_with_20_clients():
     assert [len(labels) for labels in env.labels] == [10] * 5 + [3] * 5 + [2] * 5 + [1] * 5
 
 
+@serial_only
 @pytest.mark.parametrize(("num_clients", "last"), [(1000, "client_999"), (1001, "client_1000")])
 def test_ids_sort_as_text(num_clients, last):
     names = client_names(num_clients)
     assert names == sorted(names) and names[-1] == last
 
 
+@serial_only
 def test_spaces_are_built_once():
     env = tiny()
     for agent in env.possible_agents:
@@ -214,6 +222,7 @@ def test_nobody_trains():
     assert all(row[4] == 0.0 for row in observations.values())
 
 
+@serial_only
 def test_learns_when_all_train():
     env = envs.parallel_env(budget_j=math.inf, rounds=6)
     env.reset(seed=7)
@@ -331,11 +340,13 @@ def test_set_cpu_freq_hz_reaches_the_next_round():
         env.set_cpu_freq_hz(0, math.nan)
 
 
+@serial_only
 def test_budget_below_the_cheapest_client_is_refused():
     with pytest.raises(ValueError, match=r"the budget of 0.001 J a round is below .*: client_000 needs 0.00\d+ J"):
         tiny(budget_j=0.001)
 
 
+@serial_only
 def test_a_device_that_is_not_there():
     with pytest.raises(ValueError, match=r"device 'cuda:99' cannot be used: .*; use device='cpu'"):
         tiny(device="cuda:99").reset()
@@ -361,6 +372,7 @@ def test_cnn_on_fashion_mnist_files(tmp_path):
     assert env.num_parameters == 431_080 and 0.0 <= env.last_round.mean_accuracy <= 1.0
 
 
+@serial_only
 def test_resnet18_on_cifar_files(tmp_path):
     write_cifar_batches(tmp_path, per_class=7)
     env = envs.parallel_env(
@@ -384,6 +396,7 @@ def test_resnet18_on_cifar_files(tmp_path):
     assert not torch.equal(before[11_173_962:], after[11_173_962:])
 
 
+@serial_only
 def test_own_image_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_image_folders(tmp_path / "data", classes=3, per_class=30, size=16)
@@ -393,6 +406,7 @@ def test_own_image_folder(tmp_path, monkeypatch):
     assert env.last_round.selected == (0,)
 
 
+@serial_only
 def test_works_where_importing_ray_raises():
     code = (
         "import sys; sys.modules['ray'] = None\n"
@@ -403,6 +417,7 @@ def test_works_where_importing_ray_raises():
     assert done.stdout.split() == ["2", "True"]
 
 
+@serial_only
 def test_energy_and_reward_load_neither_torch_nor_pettingzoo():
     code = (
         "import sys, envs; envs.energy, envs.accuracy_reward\n"
@@ -412,6 +427,7 @@ def test_energy_and_reward_load_neither_torch_nor_pettingzoo():
     assert done.stdout.strip() == "[False, False]"
 
 
+@serial_only
 def test_unknown_names_of_the_package():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = envs.nothing

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from envs.config import FederationConfig
+from envs.datasets import load_dataset
 from envs.executors import RoundKey, SerialExecutor
 from envs.local_training import EVALUATION_BATCH, evaluate, evaluation_groups, train_locally
 from envs.models import build_model, get_flat
@@ -108,7 +109,7 @@ def test_every_part_of_the_key_changes_the_shuffle(executor, other):
 def test_losses_are_those_of_the_training_samples(executor):
     model = build_model("digits_cnn", (1, 8, 8), 10, seed=1)
     losses = executor.losses(get_flat(model), [2, 0])
-    data = executor._dataset
+    data = load_dataset("digits")
     for loss, start in zip(losses, (60, 0), strict=True):
         images, labels = data.train_images[start : start + 30], data.train_labels[start : start + 30]
         logits = model(images.float() / 8.0 - 1.0)

@@ -15,6 +15,7 @@ from experiments import methods, study
 from experiments.asha_journal import read_decisions, stopped_trials
 from experiments.draws import as_text, drawn_settings, from_text
 from experiments.methods import METHODS, Method
+from experiments.placement import Placement
 from experiments.provenance import read_run_info
 from experiments.report.report import build_report
 from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
@@ -146,7 +147,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
         search={"lr": "loguniform(1e-4,1e-2)", "env.local_epochs": "choice([2])"},
     )
     check_study(tiny)
-    space = study.param_space(tiny, gpu_share=0.0)
+    space = study.param_space(tiny, Placement(1, {"executor": "serial"}))
     point = {
         **space,
         "trial": asdict(TrialStart("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),

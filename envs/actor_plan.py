@@ -1,0 +1,127 @@
+"""How many actors train the clients and what each takes: pure functions of settings and resources."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from envs.checks import number, one_of, positive, whole
+
+if TYPE_CHECKING:
+    from envs.config import FederationConfig
+
+EXECUTORS = ("auto", "serial", "ray")
+#: Actors where nothing says how many and there is no GPU.
+DEFAULT_CPU_ACTORS = 2
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Cores and GPUs, as Ray counts them."""
+
+    cpus: float
+    gpus: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.cpus:g} CPU{'' if self.cpus == 1 else 's'} and {self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class ActorPlan:
+    """Actors and what each of them takes."""
+
+    num_actors: int
+    cpus_per_actor: float
+    gpus_per_actor: float
+
+    @property
+    def needs(self) -> Resources:
+        """Of all actors together."""
+        return Resources(self.num_actors * self.cpus_per_actor, self.num_actors * self.gpus_per_actor)
+
+    @property
+    def bundles(self) -> list[dict[str, float]]:
+        """One bundle of a placement group per actor."""
+        bundle = {"CPU": float(self.cpus_per_actor), "GPU": float(self.gpus_per_actor)}
+        return [{name: amount for name, amount in bundle.items() if amount} for _ in range(self.num_actors)]
+
+
+def check_execution(config: FederationConfig) -> None:
+    """Checks the settings that say who trains."""
+    one_of("executor", config.executor, EXECUTORS)
+    positive("cpus_per_actor", config.cpus_per_actor)
+    if config.num_actors is not None:
+        whole("num_actors", config.num_actors, least=1)
+    gpus = config.gpus_per_actor
+    if gpus is not None:
+        number("gpus_per_actor", gpus)
+        if not gpus >= 0 or (gpus > 1 and gpus != int(gpus)):
+            raise ValueError(f"gpus_per_actor is {gpus}; it must be a share from 0 to 1 or a whole number")
+    if config.executor == "serial" and (config.num_actors is not None or gpus is not None):
+        raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
+    if config.executor == "ray" and config.device != "cpu":
+        raise ValueError(
+            f"device is {config.device!r}, but executor='ray' trains on the GPUs that Ray assigns; leave device out"
+        )
+
+
+def actor_plan(config: FederationConfig, has: Resources, side_by_side: int = 1) -> ActorPlan | None:
+    """The actors to start, or None to train serially.
+
+    Args:
+        config: What is asked for. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
+            ``gpus_per_actor=None`` an equal share of the GPUs, rounded down to 1/2, 1/3, ... With ``auto``, a
+            ``device`` that was named is respected.
+        has: What there is for all trials.
+        side_by_side: Trials that share it.
+    """
+    gpus = config.gpus_per_actor
+    no_gpus = has.gpus == 0 or gpus == 0
+    if config.executor == "serial" or (config.executor == "auto" and (no_gpus or config.device != "cpu")):
+        return None
+    of_trial = has.gpus / side_by_side
+    num_actors = config.num_actors
+    if num_actors is None:
+        num_actors = DEFAULT_CPU_ACTORS if no_gpus else max(1, math.floor(of_trial / (gpus or 1.0)))
+    return ActorPlan(num_actors, config.cpus_per_actor, _even_share(of_trial / num_actors) if gpus is None else gpus)
+
+
+def _even_share(gpus: float) -> float:
+    """1, or the largest 1/k that is not above ``gpus``; never more, as a model uses one GPU."""
+    return 0.0 if gpus <= 0 else 1.0 / math.ceil(1.0 / min(gpus, 1.0) - 1e-9)
+
+
+def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | None:
+    """One line if the actors do not all fit, else None.
+
+    Args:
+        plan: The actors.
+        parts: What each node (or bundle) has; an actor lives in one of them.
+        where: What the parts are parts of, for the message.
+    """
+    if fitting(plan, parts) >= plan.num_actors:
+        return None
+    has = total(parts)
+    each = f"{plan.num_actors} x ({Resources(plan.cpus_per_actor, plan.gpus_per_actor)})"
+    on_nodes = "" if len(parts) < 2 else f" on {len(parts)} nodes"
+    return (
+        f"the FL actors need {plan.needs} = {each}, {where} has {has}{on_nodes}; "
+        "lower num_actors, cpus_per_actor or gpus_per_actor, or give it more"
+    )
+
+
+def fitting(plan: ActorPlan, parts: Sequence[Resources]) -> int:
+    """Actors like the plan's that fit."""
+    return sum(_actors_in(plan, part) for part in parts)
+
+
+def total(parts: Sequence[Resources]) -> Resources:
+    """What all parts have together."""
+    return Resources(sum(part.cpus for part in parts), sum(part.gpus for part in parts))
+
+
+def _actors_in(plan: ActorPlan, part: Resources) -> int:
+    pairs = ((part.cpus, plan.cpus_per_actor), (part.gpus, plan.gpus_per_actor))
+    return min(math.floor(there / each + 1e-6) for there, each in pairs if each)

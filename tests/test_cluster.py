@@ -1,0 +1,160 @@
+"""A study over two nodes, and one submitted as a job to a head node: real Ray processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import envs
+from experiments.rows import read_rows
+
+ROOT = Path(__file__).resolve().parents[1]
+RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
+TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "budget_share": 0.6}
+
+TWO_NODES = """
+import sys
+from pathlib import Path
+
+import ray
+from ray.cluster_utils import Cluster
+
+from experiments.scenarios import Scenario
+from experiments.study import Study, check_study
+from experiments.tune_run import run_study
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+cluster.add_node(num_cpus=1)
+ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+tiny = Scenario("tiny", "four clients", FEDERATION, rounds=2, target_accuracy=0.8)
+study = Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 2})
+check_study(study)
+print(run_study(study))
+actors = [a for a in ray._private.state.actors().values() if a["ActorClassName"] == "ClientActor"]
+print(len(actors), len({a["Address"]["NodeID"] for a in actors}))
+try:
+    check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 3}))
+except ValueError as error:
+    print(error)
+""".replace("FEDERATION", repr(TINY))
+
+
+def environment() -> dict[str, str]:
+    """Without a cluster named by whoever runs the tests, and with this Python first."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    kept = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
+    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def replayed(folder: Path) -> list[tuple[float, ...]]:
+    """Accuracies of a serial federation in this process in which the clients of the rows in `folder` train."""
+    env = envs.parallel_env(**TINY, rounds=2, executor="serial")
+    env.reset(seed=7)
+    found = []
+    for selected in read_rows(folder)["selected"]:
+        env.step({f"client_{client:03d}": 1 for client in selected})
+        found.append(env.last_round.accuracies)
+    return found
+
+
+def test_a_study_over_two_nodes_with_an_actor_on_each(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_NODES, str(tmp_path / "results")],
+        cwd=ROOT,
+        env={**environment(), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    failures, actors, refused = done.stdout.splitlines()[-3:]
+    assert (failures, actors) == ("[]", "2 2")
+    assert "need 3 CPUs and 0 GPUs" in refused and "has 2 CPUs and 0 GPUs on 2 nodes" in refused
+    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(tmp_path / "results")
+
+
+@pytest.fixture
+def head_node() -> Iterator[str]:
+    """Address of the dashboard of a head node with two cores, started as an administrator would."""
+    pytest.importorskip("aiohttp_cors", reason='jobs need the dashboard: pip install -e ".[cluster]"')
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # short: sockets live in it
+    gcs, dashboard, client = (free_port() for _ in range(3))
+    command = [*RAY, "start", "--head", "--block", "--num-cpus=2", f"--port={gcs}", f"--temp-dir={folder}"]
+    command += ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
+    command += ["--dashboard-agent-listen-port=0", "--disable-usage-stats"]
+    with (folder / "log").open("w") as log:
+        head = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+    try:
+        address = f"http://127.0.0.1:{dashboard}"
+        wait_for(address, head, folder / "log")
+        yield address
+    finally:
+        head.send_signal(signal.SIGTERM)  # `ray start --block` ends what it started
+        try:
+            head.wait(timeout=60)
+        finally:
+            if head.poll() is None:
+                os.killpg(head.pid, signal.SIGKILL)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
+    """Until jobs are accepted."""
+    for _ in range(600):
+        assert head.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(f"{address}/api/jobs/", timeout=5):
+                return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            time.sleep(0.2)
+    pytest.fail(f"no dashboard at {address}: {log.read_text()}")
+
+
+def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, tmp_path: Path) -> None:
+    settings = [f"env.{name}={value}" for name, value in TINY.items()]
+    study = ["python", "-m", "experiments.tune_bippo", "--methods", "bippo", "--seeds", "7", "--rounds", "2"]
+    study += ["--executor", "ray", "--num-actors", "2", "--results-dir", str(tmp_path / "results"), "--set", *settings]
+    done = subprocess.run(
+        [*RAY, "job", "submit", "--address", head_node, "--working-dir", ".", "--", *study],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "succeeded" in done.stdout and "bippo: 1 method x 1 seed = 1 trial of 2 rounds" in done.stdout
+    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(tmp_path / "results")
+
+
+def test_the_cluster_file_is_one_that_ray_takes() -> None:
+    from ray.autoscaler._private.util import validate_config
+
+    cluster = yaml.safe_load((ROOT / "docs" / "cluster.yaml").read_text())
+    validate_config(cluster)
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    assert "cluster.yaml" in page and re.search(r"ray job submit .*--working-dir \. -- python -m experiments", page)
+    nodes = cluster["available_node_types"]
+    assert cluster["head_node_type"] in nodes and all(node["min_workers"] >= 0 for node in nodes.values())
