@@ -19,6 +19,7 @@ setup(
         "bippo_rllib",
         "envs",
         "experiments",
+        "experiments.benchmark",
         "experiments.overhead",
         "experiments.report",
         "experiments.report.figures",

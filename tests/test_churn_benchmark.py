@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import benchmark
-from experiments.churn_benchmark import RoundCost, compared
+from experiments.benchmark import command as benchmark
+from experiments.benchmark.churn import RoundCost, compared
 
 
 def costs(cpu_ms: tuple[float, float, float], mib: tuple[float, float, float]) -> list[RoundCost]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments import benchmark, tune_bippo
+from experiments import tune_bippo
+from experiments.benchmark import command as benchmark
 from experiments.study import Study
 from experiments.tune_run import Failure
 

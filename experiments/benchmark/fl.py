@@ -20,7 +20,7 @@ from envs.executors import Executor, SerialExecutor
 from envs.models import build_model, get_flat
 from envs.partition import Partition, make_partition
 from envs.round_key import RoundKey
-from experiments.bare_fl import VARIANTS, BareLoop, LoopOptions
+from experiments.benchmark.bare_fl import VARIANTS, BareLoop, LoopOptions
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 

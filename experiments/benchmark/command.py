@@ -1,8 +1,8 @@
 """`python -m experiments.benchmark BENCHMARK`: how long a round takes, and for what. Writes nothing unless `--json`.
 
 Every benchmark is a sub-command: a parser whose defaults are `benchmark`, a function from its arguments to a record,
-and `text`, one from a record to what is printed. `rl-overhead` is here, those of FL training in `benchmark_fl`,
-`benchmark_null` and `benchmark_memory`.
+and `text`, one from a record to what is printed. `rl-overhead` is here, those of FL training in `fl`,
+`null_clients`, `memory` and `churn`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from experiments import benchmark_fl, benchmark_memory, benchmark_null, churn_benchmark
+from experiments.benchmark import churn, fl, memory, null_clients
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     overhead.add_argument("--seed", type=int, default=7, metavar="N", help="default: 7")
     overhead.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
-    for module in (benchmark_fl, benchmark_null, benchmark_memory, churn_benchmark):
+    for module in (fl, null_clients, memory, churn):
         module.add_parser(commands)
     for command in commands.choices.values():
         command.add_argument("--json", type=Path, metavar="FILE", help="also write the record to FILE")
@@ -135,7 +135,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print(arguments.text(record))
     return 1 if record.get("failures") else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How long rounds take, and for what: `python -m experiments.benchmark`."""
