@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,17 @@ from envs.datasets import load_dataset
 from envs.ray_executor import RayExecutor
 
 _numbers = itertools.count()
+
+
+class OneFails(ClientWorker):
+    """Client 2 runs out of memory in round 2, and client 5 becomes NaN in round 3."""
+
+    def _fit(self, client, key, epochs):
+        if (client, key.round) == (2, 2):
+            raise MemoryError("no  memory\nleft")
+        super()._fit(client, key, epochs)
+        if (client, key.round) == (5, 3):
+            next(self._model.parameters()).data[0] = math.nan
 
 
 class Host:

@@ -12,6 +12,7 @@ from toy_envs import Bandit, Workers
 
 from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner
 from bippo_rllib.columns import SUGGESTION
+from bippo_rllib.env_runner import BippoEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
@@ -133,6 +134,27 @@ def test_arrays_and_rllibs_own_episodes_give_the_same_run_bit_for_bit(keywords):
     ours, stock = (r["env_runners"]["episode_return_mean"] for r in results)
     assert ours == stock
     arrays.stop(), episodes.stop()
+
+
+class Unlucky(Workers):
+    """The work of worker_01 is always lost."""
+
+    def _infos(self):
+        infos = super()._infos()
+        for agent in infos:
+            infos[agent]["failed"] = agent == "worker_01"
+        return infos
+
+
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+def test_a_step_whose_work_was_lost_is_not_learned_from(runner):
+    algo = config(Unlucky, num_workers=2, budget=3.0, rounds=9).env_runners(env_runner_cls=runner).build_algo()
+    for _ in range(4):
+        algo.train()
+        assert algo.parallel_env.last_actions == {"worker_00": 1, "worker_01": 1}
+    # Eight Adam steps for every two steps learned from.
+    assert algo.learner_group._learner.adam.all.steps.tolist() == [16, 0]
+    algo.stop()
 
 
 def test_rllibs_own_episodes_are_resumed_too(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "budget_share": 0.6}
 
 TWO_NODES = """
+import json
 import sys
 from pathlib import Path
 
@@ -40,7 +42,7 @@ from experiments.tune_run import run_study
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 cluster.add_node(num_cpus=1)
 ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
-tiny = Scenario("tiny", "four clients", FEDERATION, rounds=2, target_accuracy=0.8)
+tiny = Scenario("tiny", "four clients", json.loads(sys.argv[2]), rounds=2, target_accuracy=0.8)
 study = Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 2})
 check_study(study)
 print(run_study(study))
@@ -50,7 +52,7 @@ try:
     check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 3}))
 except ValueError as error:
     print(error)
-""".replace("FEDERATION", repr(TINY))
+"""
 
 
 def environment() -> dict[str, str]:
@@ -73,7 +75,7 @@ def replayed(folder: Path) -> list[tuple[float, ...]]:
 
 def test_a_study_over_two_nodes_with_an_actor_on_each(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", TWO_NODES, str(tmp_path / "results")],
+        [sys.executable, "-c", TWO_NODES, str(tmp_path / "results"), json.dumps(TINY)],
         cwd=ROOT,
         env={**environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -11,11 +11,10 @@ import threading
 import numpy as np
 import pytest
 import torch
-from actor_hosts import hosted_executor
+from actor_hosts import OneFails, hosted_executor
 
 import envs
 from envs import ray_executor
-from envs.client_worker import ClientWorker
 from envs.executors import SerialExecutor, new_executor
 from envs.ray_executor import RayExecutor
 
@@ -43,17 +42,6 @@ def rounds_of(env, count, disturb=lambda round_index: None):
 @pytest.fixture(scope="module")
 def reference():
     return rounds_of(envs.FederatedRounds(config(executor="serial")), 5)
-
-
-class OneFails(ClientWorker):
-    """Client 2 runs out of memory in round 2, and client 5 becomes NaN in round 3."""
-
-    def _fit(self, client, key, epochs):
-        if (client, key.round) == (2, 2):
-            raise MemoryError("no  memory\nleft")
-        super()._fit(client, key, epochs)
-        if (client, key.round) == (5, 3):
-            next(self._model.parameters()).data[0] = math.nan
 
 
 class SerialOneFails(SerialExecutor):
@@ -108,7 +96,8 @@ def test_a_client_that_fails_is_dropped_but_has_spent_its_energy(actor_hosts, ex
     assert torch.equal(env.get_state()["weights"], twin.get_state()["weights"])
     assert (env.last_round.selected, env.last_round.failed, env.last_round.dropped) == ((4,), (2,), ())
     spent = before["client_004"]["cost"] + before["client_002"]["cost"]
-    assert env.last_round.energy_j == pytest.approx(spent, rel=1e-12) > twin.last_round.energy_j
+    assert env.last_round.energy_j == pytest.approx(spent, rel=1e-12)
+    assert env.last_round.energy_j > twin.last_round.energy_j
     assert infos["client_002"]["failed"] and infos["client_002"]["budget_share_j"] == before["client_002"]["cost"]
     assert [row[4] for row in observations.values()] == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     # Alone, and NaN: nobody trained, so the model stays and the reward is 0.
@@ -188,6 +177,6 @@ def test_auto_is_serial_without_gpus():
 
 def test_an_error_of_an_actor_reaches_the_user_as_it_was(actor_hosts):
     executor = hosted_executor(actor_hosts, config(), 1)
-    with pytest.raises(AttributeError, match="_train"):
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'round'"):
         executor._run([ray_executor._Call(0, "train", (np.zeros(1370, np.float32), [0], None, 1))])
     assert isinstance(executor, RayExecutor)

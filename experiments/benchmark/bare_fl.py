@@ -68,13 +68,15 @@ class BareLoop:
     def round(self, epochs: int, batch_size: int, lr: float) -> float:
         """One round; the model then holds the average. Returns the accuracy over all test samples."""
         start = {name: value.clone() for name, value in self._model.state_dict().items()}
-        total = {name: torch.zeros_like(value) for name, value in start.items()}
+        averaged = [name for name, value in start.items() if value.is_floating_point()]
+        total = {**start, **{name: torch.zeros_like(start[name]) for name in averaged}}
         samples = sum(len(labels) for _, labels in self._clients)
         for images, labels in self._clients:
             self._model.load_state_dict(start)
             self._train(images, labels, epochs, batch_size, lr)
-            for name, value in self._model.state_dict().items():
-                total[name] += value * (len(labels) / samples)
+            trained = self._model.state_dict()
+            for name in averaged:
+                total[name] += trained[name] * (len(labels) / samples)
         self._model.load_state_dict(total)
         return self._accuracy()
 

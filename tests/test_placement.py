@@ -1,0 +1,108 @@
+"""How a study's trials and FL actors fit onto nodes, and what each reserves."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from bippo_rllib import Bippo, BippoConfig
+from envs.actor_plan import Resources
+from experiments import tune_bippo
+from experiments.placement import Placement, place
+from experiments.scenarios import DIGITS
+from experiments.study import Study, param_space
+from experiments.trial import StudyTrial, config_of
+
+
+def study(parallel_trials: int | None = None, **execution: object) -> Study:
+    """Six trials."""
+    plain = Study(DIGITS, ("bippo", "fedavg"), (1, 2, 3), 5, Path("/nowhere"), parallel_trials=parallel_trials)
+    return dataclasses.replace(plain, execution=execution)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "side_by_side", "actors"),
+    [
+        (study(), [(4, 0)], 4, None),
+        (study(2), [(4, 0)], 2, None),
+        (study(), [(64, 0)], 6, None),
+        (study(executor="ray"), [(5, 0)], 2, (2, 1.0, 0.0)),
+        (study(3, executor="ray", num_actors=1), [(2, 0), (2, 0)], 3, (1, 1.0, 0.0)),
+        # Two nodes with three cores have room for six actors, and a trial's may live on both.
+        (study(executor="ray", num_actors=2), [(3, 0), (3, 0)], 3, (2, 1.0, 0.0)),
+        (study(2), [(8, 4)], 2, (2, 1.0, 1.0)),
+        (study(3), [(8, 1)], 3, (1, 1.0, 1 / 3)),
+        (study(executor="serial"), [(8, 4)], 6, None),
+    ],
+)
+def test_trials_side_by_side(asked, nodes, side_by_side, actors):
+    found = place(asked, [Resources(*node) for node in nodes])
+    assert found.side_by_side == side_by_side and found.gpu_share == 0.0
+    if actors is None:
+        assert (found.execution, found.bundles) == ({"executor": "serial"}, [])
+    else:
+        number, cpus, gpus = actors
+        bundle = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
+        assert found.bundles == [bundle] * number
+        names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor")
+        assert found.execution == dict(zip(names, ("ray", *actors), strict=True))
+
+
+def test_a_device_of_the_users_own_is_shared_by_serial_trials():
+    on_gpu = dataclasses.replace(study(4), settings={"env.device": "cuda:0"})
+    assert place(on_gpu, [Resources(8, 1)]) == Placement(4, {"executor": "serial"}, gpu_share=0.25)
+
+
+def test_one_trial_must_fit():
+    with pytest.raises(ValueError, match=r"need 2 CPUs and 2 GPUs = 2 x .*, the Ray cluster has 8 CPUs and 1 GPU"):
+        place(study(executor="ray", num_actors=2, gpus_per_actor=1), [Resources(8, 1)])
+
+
+def point(placement: Placement) -> dict:
+    """A point of the search space."""
+    return {**param_space(study(), placement), "trial": {"method": "bippo", "seed": 1, "resume_from": ""}, "search": {}}
+
+
+def test_a_trial_reserves_a_bundle_per_actor():
+    placed = place(study(executor="ray", num_actors=2, cpus_per_actor=0.5), [Resources(4)])
+    request = StudyTrial.default_resource_request(point(placed))
+    # The head is empty: the trial waits while its actors work.
+    assert request.head_cpus == 0 and request.bundles == [{"CPU": 0.5}, {"CPU": 0.5}]
+    config = config_of(point(placed))
+    assert config.env_bundles == [{"CPU": 0.5}] * 2
+    env = config.env(config.env_config).parallel_env
+    assert (env.config.executor, env.config.num_actors, env.config.cpus_per_actor) == ("ray", 2, 0.5)
+    serial = StudyTrial.default_resource_request(point(Placement(1, {"executor": "serial"}, gpu_share=0.5)))
+    assert serial.bundles == [{"CPU": 1.0, "GPU": 0.5}]
+
+
+def test_bippo_adds_the_bundles_of_the_environment_to_its_own():
+    config = BippoConfig().env_resources(bundles=[{"CPU": 1, "GPU": 0.5}] * 2)
+    request = Bippo.default_resource_request(config)
+    assert request.bundles == [{"CPU": 1.0}, {"CPU": 1.0, "GPU": 0.5}, {"CPU": 1.0, "GPU": 0.5}]
+    assert Bippo.default_resource_request(config.to_dict()).bundles == request.bundles
+    assert Bippo.default_resource_request(BippoConfig()).bundles == [{"CPU": 1.0}]
+
+
+@pytest.mark.parametrize("bundle", [{}, {"CPU": 0}, {"GPU": -1.0}, {"CPU": "1"}])
+def test_a_bundle_that_reserves_nothing_is_refused(bundle):
+    with pytest.raises(ValueError, match="reserves nothing"):
+        BippoConfig().env_resources(bundles=[{"CPU": 1}, bundle])
+
+
+def test_flags_reach_the_study(capsys):
+    argv = ["--executor", "ray", "--num-actors", "2", "--gpus-per-actor", "0.5", "--cpus-per-actor", "2"]
+    asked = tune_bippo.study_of(tune_bippo.parser().parse_args(argv), argv)
+    assert asked.execution == {"executor": "ray", "num_actors": 2, "gpus_per_actor": 0.5, "cpus_per_actor": 2.0}
+    # It does not change what run.json says was compared.
+    assert "executor" not in asked.federation
+    for arguments, message in (
+        ("--executor rays", "executor is 'rays'; choose one of auto, serial, ray"),
+        ("--executor ray --num-actors 9999", "the FL actors need 9999 CPUs and 0 GPUs"),
+        ("--set env.num_actors=2", "--set env.num_actors: use --num-actors for this one"),
+        ("--executor ray --set env.device=cuda", "leave device out"),
+    ):
+        assert tune_bippo.main(arguments.split()) == 2
+        assert message in capsys.readouterr().err
