@@ -80,10 +80,10 @@ def start_ray(parallel_trials: int | None) -> bool:
 
     if ray.is_initialized():
         return False
-    address = os.environ.get(RAY_ADDRESS)
+    address = os.environ.get(RAY_ADDRESS, "local")
     ray.init(
-        address or "local",
-        num_cpus=None if address else local_cpus(parallel_trials),
+        address,
+        num_cpus=local_cpus(parallel_trials) if address == "local" else None,
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,

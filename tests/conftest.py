@@ -20,7 +20,7 @@ def ray_session() -> Iterator[None]:
     """A local Ray with two CPUs, started for the first test that needs it."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()
 

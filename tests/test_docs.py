@@ -21,7 +21,7 @@ def test_the_example_of_another_project_runs_in_a_folder_of_its_own(tmp_path):
     result = subprocess.run(
         [sys.executable, "sensors.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": "local"},
         capture_output=True,
         text=True,
         check=False,

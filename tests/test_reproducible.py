@@ -15,7 +15,7 @@ import envs
 from bippo_rllib import BippoConfig
 
 torch.set_num_threads(1)
-ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 keywords = dict(num_clients=8, train_samples=20, test_samples=10, local_epochs=1, budget_share=0.4, rounds=30,
                 churn_leave_rate=0.2, churn_return_rate=0.5)
 config = BippoConfig().environment(envs.parallel_env, env_config=keywords).debugging(seed=7, log_level="ERROR")

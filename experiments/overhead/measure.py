@@ -119,7 +119,7 @@ def started_ray() -> Iterator[None]:
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
     try:
         yield
