@@ -96,6 +96,8 @@ def _run(study: Study) -> int:
         if not isinstance(error, OSError):
             raise
         print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
+        if (study.results_dir / RUN_FILE).exists():
+            print(f"go on with: {_resume_command(study)}", file=sys.stderr)
         return EXIT_FAILED_TRIALS
     if any(study.results_dir.rglob(ROWS_FILE)):
         _finish(study, _print_report)

@@ -75,20 +75,28 @@ def start_ray(parallel_trials: int | None) -> bool:
     """Start Ray quietly and without a dashboard, or connect to the cluster of `$RAY_ADDRESS`, unless it runs already.
 
     True if this call started it.
+
+    Raises:
+        ConnectionError: If Ray neither starts nor answers.
     """
     import ray
 
     if ray.is_initialized():
         return False
     address = os.environ.get(RAY_ADDRESS, "local")
-    ray.init(
-        address,
-        num_cpus=local_cpus(parallel_trials) if address == "local" else None,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-    )
+    try:
+        ray.init(
+            address,
+            num_cpus=local_cpus(parallel_trials) if address == "local" else None,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+        )
+    except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
+        what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ConnectionError(f"Ray did not {what}: {reason}") from error
     return True
 
 

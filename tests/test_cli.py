@@ -12,7 +12,7 @@ from row_factory import make_rows, write_trial
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
 from experiments.study import Study
-from experiments.tune_run import Failure
+from experiments.tune_run import Failure, run_study
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -186,3 +186,19 @@ def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.C
     first, second = capsys.readouterr().err.splitlines()
     assert first == "error: --rounds is 10; a median needs at least 50"
     assert "did you mean digits" in second
+
+
+def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_path, monkeypatch, capsys):
+    import ray
+
+    def init(*args, **kwargs):
+        raise Exception("The current node timed out during startup.\nMore words.")
+
+    monkeypatch.setattr(tune_bippo, "run_study", run_study)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    code = tune_bippo.main(["--seeds", "7", "--rounds", "2", "--results-dir", str(tmp_path / "study")])
+    error, hint = capsys.readouterr().err.strip().splitlines()
+    assert code == 1
+    assert error.startswith("error: Ray did not start on this machine: The current node timed out during startup.; ")
+    assert hint.startswith("go on with: python -m experiments.tune_bippo --resume ")
