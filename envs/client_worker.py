@@ -14,7 +14,7 @@ from envs.aggregation import ClientFailure, WeightedSum
 from envs.client_samples import DataShape, FederationSamples, ResidentSamples
 from envs.config import FederationConfig
 from envs.local_training import evaluate, train_locally
-from envs.models import build_model, get_flat, num_weights, set_flat
+from envs.models import FlatWeights, build_model
 from envs.rng import keyed_rng
 from envs.round_key import RoundKey
 
@@ -35,7 +35,7 @@ class ClientWorker:
         model = build_model(config.model_name, shape.input_shape, shape.num_classes)
         self._model = model.to(self._device).to(memory_format=torch.channels_last)
         self._network: nn.Module = torch.compile(self._model) if config.compile else self._model  # type: ignore[assignment]
-        self.num_weights = num_weights(model)
+        self._weights = FlatWeights(self._model)
 
     def assign(self, samples: FederationSamples) -> None:
         """Keeps the samples on the device."""
@@ -53,7 +53,7 @@ class ClientWorker:
         Returns:
             ``float64[2, number of clients]`` accuracies and mean cross-entropies, on the test or the training samples.
         """
-        set_flat(self._model, weights)
+        self._weights.set(weights)
         return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
 
     def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
@@ -65,9 +65,9 @@ class ClientWorker:
 
     def _update(self, weights: Tensor, client: int, key: RoundKey, epochs: int) -> WeightedSum:
         try:
-            set_flat(self._model, weights)
+            self._weights.set(weights)
             self._fit(client, key, epochs)
-            return aggregation.weighted(get_flat(self._model), self._train.sizes[client])
+            return aggregation.weighted(self._weights.get(), self._train.sizes[client])
         except (FloatingPointError, ValueError) as error:
             reason = (
                 f"client {client} diverged in round {key.round} at lr={self._config.learning_rate}: {error}; lower lr"

@@ -141,10 +141,11 @@ class RayExecutor:
             for slot, share in enumerate(shares)
             if share
         ]
-        results: dict[int, np.ndarray] = {}
-        for call, values in zip(calls, self._run(calls), strict=True):
-            results.update(zip(itertools.chain.from_iterable(shares[call.slot]), values.T, strict=True))
-        return np.array([results[client] for client in clients]).T
+        order = itertools.chain.from_iterable(itertools.chain.from_iterable(shares))
+        place = {client: place for place, client in enumerate(clients)}
+        results = np.empty((2, len(clients)))
+        results[:, [place[client] for client in order]] = np.concatenate(self._run(calls), axis=1)
+        return results
 
     def _sizes(self, training_samples: bool) -> tuple[int, ...]:
         assert self._samples is not None, "assign comes before anything else"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from experiments.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
+TOKEN = secrets.token_hex(16)
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "budget_share": 0.6}
 
 TWO_NODES = """
@@ -59,7 +61,7 @@ def environment() -> dict[str, str]:
     """Without a cluster named by whoever runs the tests, and with this Python first."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
-    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1"}
+    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 
 
 def replayed(folder: Path) -> list[tuple[float, ...]]:
@@ -123,10 +125,11 @@ def free_port() -> int:
 
 def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
     """Until jobs are accepted."""
+    request = urllib.request.Request(f"{address}/api/jobs/", headers={"Authorization": f"Bearer {TOKEN}"})
     for _ in range(600):
         assert head.poll() is None, log.read_text()
         try:
-            with urllib.request.urlopen(f"{address}/api/jobs/", timeout=5):
+            with urllib.request.urlopen(request, timeout=5):
                 return
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             time.sleep(0.2)
@@ -152,10 +155,10 @@ def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, tmp_pa
 
 
 def test_the_cluster_file_is_one_that_ray_takes() -> None:
-    from ray.autoscaler._private.util import validate_config
+    from ray.autoscaler._private.util import prepare_config, validate_config
 
     cluster = yaml.safe_load((ROOT / "docs" / "cluster.yaml").read_text())
-    validate_config(cluster)
+    validate_config(prepare_config(cluster))
     page = (ROOT / "docs" / "cluster.md").read_text()
     assert "cluster.yaml" in page and re.search(r"ray job submit .*--working-dir \. -- python -m experiments", page)
     nodes = cluster["available_node_types"]
