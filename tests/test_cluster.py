@@ -130,9 +130,11 @@ def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
         assert head.poll() is None, log.read_text()
         try:
             with urllib.request.urlopen(request, timeout=5):
-                return
+                if "Ray runtime started" in log.read_text():
+                    return
         except (urllib.error.URLError, TimeoutError, ConnectionError):
-            time.sleep(0.2)
+            pass
+        time.sleep(0.2)
     pytest.fail(f"no dashboard at {address}: {log.read_text()}")
 
 
