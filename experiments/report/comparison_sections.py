@@ -129,16 +129,21 @@ def _record(comparison: Comparison, ours: str, others: str) -> Record:
 
 
 def _figure(results: Results, against: Results, kind: str, output: Path) -> str:
-    """Rolling means of the methods that both have."""
+    """Rolling means of the methods and seeds that both have."""
     ours, others = _WHAT_DIFFERS[kind]
-    shared = [method for method in results.methods if method in set(against.rows["method"])]
-    if not shared:
-        return "The two studies have no method in common."
     parts = [
-        study.rows[study.rows["method"] == method].assign(setting=label, trial=lambda rows, x=label: x + rows["trial"])
-        for method in shared
-        for study, label in ((results, ours), (against, others))
+        rows.assign(setting=label, trial=label + rows["trial"])
+        for method in results.methods
+        for rows, label in zip(_on_common_seeds(method, results.rows, against.rows), (ours, others), strict=True)
     ]
+    if all(part.empty for part in parts):
+        return "The two studies have no method and seed in common."
     title = f"{results.scenario}: {ours} and {others}"
     png, _ = save_figure(accuracy_figure(pd.concat(parts), results.target, title, results.rows), output, kind)
     return f"![Rolling mean, {ours} and {others}]({png.name})"
+
+
+def _on_common_seeds(method: str, rows: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The method's rows of both, without seeds that only one has: what is drawn is what the table compares."""
+    ours, theirs = (frame[frame["method"] == method] for frame in (rows, other))
+    return ours[ours["seed"].isin(theirs["seed"])], theirs[theirs["seed"].isin(ours["seed"])]
