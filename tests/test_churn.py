@@ -51,6 +51,9 @@ class NullExecutor:
     def losses(self, weights, clients):
         return 1 - self.accuracies(weights, clients)
 
+    def close(self):
+        pass
+
 
 def quick(**fields):
     return envs.FederatedRounds(FederationConfig(**(TINY | fields)), NullExecutor)

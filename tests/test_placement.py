@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from envs.actor_plan import Resources
 from experiments import tune_bippo
 from experiments.placement import Placement, place
 from experiments.scenarios import DIGITS
-from experiments.study import Study, param_space
+from experiments.study import Study, TrialStart, param_space
 from experiments.trial import StudyTrial, config_of
 
 
@@ -62,7 +63,7 @@ def test_one_trial_must_fit():
 
 def point(placement: Placement) -> dict:
     """A point of the search space."""
-    return {**param_space(study(), placement), "trial": {"method": "bippo", "seed": 1, "resume_from": ""}, "search": {}}
+    return {**param_space(study(), placement), "trial": asdict(TrialStart("bippo", 1)), "search": {}}
 
 
 def test_a_trial_reserves_a_bundle_per_actor():

@@ -51,6 +51,9 @@ class NullExecutor:
         """Likewise."""
         return self._rng.random(len(clients))
 
+    def close(self) -> None:
+        """Has no workers to end."""
+
 
 def null_training_env(**config: Any) -> envs.FederatedRounds:
     """As `envs.parallel_env`, without any training."""
