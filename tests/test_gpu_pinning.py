@@ -17,7 +17,7 @@ from envs.ray_executor import RayExecutor
 from envs.executors import new_executor
 
 logging.basicConfig(format="%(message)s")
-ray.init(num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+ray.init("local", num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 found = []
 for settings in ({"gpus_per_actor": 0.5}, {}):
     executor = new_executor(envs.FederationConfig(num_clients=4, cpus_per_actor=0.5, **settings))
