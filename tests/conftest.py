@@ -20,6 +20,7 @@ def ray_session() -> Iterator[None]:
     """A local Ray with two CPUs, started for the first test that needs it."""
     import ray
 
+    # Even where `ray start` has been used: the tests' Ray is a new one.
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()

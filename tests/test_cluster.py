@@ -23,10 +23,12 @@ import yaml
 
 import envs
 from experiments.rows import read_rows
+from experiments.scenarios import DIGITS
 
 ROOT = Path(__file__).resolve().parents[1]
 RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
 TOKEN = secrets.token_hex(16)
+RAY_SETTINGS = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "budget_share": 0.6}
 
 TWO_NODES = """
@@ -54,19 +56,30 @@ try:
     check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 3}))
 except ValueError as error:
     print(error)
+ray.shutdown()
+cluster.shutdown()
 """
 
 
-def environment() -> dict[str, str]:
+@pytest.fixture
+def ray_folder() -> Iterator[Path]:
+    """Where Ray puts its sockets, so with a short path. In the usual place it would note the cluster's address, and
+    whoever starts Ray on this machine would be connected to it."""
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(ray_folder: Path) -> dict[str, str]:
     """Without a cluster named by whoever runs the tests, and with this Python first."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
-    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1", **RAY_SETTINGS, "RAY_TMPDIR": str(ray_folder)}
 
 
-def replayed(folder: Path) -> list[tuple[float, ...]]:
+def replayed(folder: Path, **federation: object) -> list[tuple[float, ...]]:
     """Accuracies of a serial federation in this process in which the clients of the rows in `folder` train."""
-    env = envs.parallel_env(**TINY, rounds=2, executor="serial")
+    env = envs.parallel_env(**{**federation, **TINY}, rounds=2, executor="serial")
     env.reset(seed=7)
     found = []
     for selected in read_rows(folder)["selected"]:
@@ -75,11 +88,11 @@ def replayed(folder: Path) -> list[tuple[float, ...]]:
     return found
 
 
-def test_a_study_over_two_nodes_with_an_actor_on_each(tmp_path: Path) -> None:
+def test_a_study_over_two_nodes_with_an_actor_on_each(ray_folder: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TWO_NODES, str(tmp_path / "results"), json.dumps(TINY)],
         cwd=ROOT,
-        env={**environment(), "PYTHONPATH": str(ROOT)},
+        env={**environment(ray_folder), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=400,
@@ -93,19 +106,18 @@ def test_a_study_over_two_nodes_with_an_actor_on_each(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def head_node() -> Iterator[str]:
+def head_node(ray_folder: Path) -> Iterator[str]:
     """Address of the dashboard of a head node with two cores, started as an administrator would."""
     pytest.importorskip("aiohttp_cors", reason='jobs need the dashboard: pip install -e ".[cluster]"')
-    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # short: sockets live in it
     gcs, dashboard, client = (free_port() for _ in range(3))
-    command = [*RAY, "start", "--head", "--block", "--num-cpus=2", f"--port={gcs}", f"--temp-dir={folder}"]
+    command = [*RAY, "start", "--head", "--block", "--num-cpus=2", f"--port={gcs}"]
     command += ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
     command += ["--dashboard-agent-listen-port=0", "--disable-usage-stats"]
-    with (folder / "log").open("w") as log:
-        head = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+    with (ray_folder / "log").open("w") as log:
+        head = subprocess.Popen(command, env=environment(ray_folder), stdout=log, stderr=log, start_new_session=True)
     try:
         address = f"http://127.0.0.1:{dashboard}"
-        wait_for(address, head, folder / "log")
+        wait_for(address, head, ray_folder / "log")
         yield address
     finally:
         head.send_signal(signal.SIGTERM)  # `ray start --block` ends what it started
@@ -114,7 +126,6 @@ def head_node() -> Iterator[str]:
         finally:
             if head.poll() is None:
                 os.killpg(head.pid, signal.SIGKILL)
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port() -> int:
@@ -138,14 +149,14 @@ def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"no dashboard at {address}: {log.read_text()}")
 
 
-def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, tmp_path: Path) -> None:
+def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, ray_folder: Path, tmp_path: Path) -> None:
     settings = [f"env.{name}={value}" for name, value in TINY.items()]
     study = ["python", "-m", "experiments.tune_bippo", "--methods", "bippo", "--seeds", "7", "--rounds", "2"]
     study += ["--executor", "ray", "--num-actors", "2", "--results-dir", str(tmp_path / "results"), "--set", *settings]
     done = subprocess.run(
         [*RAY, "job", "submit", "--address", head_node, "--working-dir", ".", "--", *study],
         cwd=ROOT,
-        env=environment(),
+        env=environment(ray_folder),
         capture_output=True,
         text=True,
         timeout=400,
@@ -153,7 +164,9 @@ def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, tmp_pa
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "succeeded" in done.stdout and "bippo: 1 method x 1 seed = 1 trial of 2 rounds" in done.stdout
-    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(tmp_path / "results")
+    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(
+        tmp_path / "results", **DIGITS.federation
+    )
 
 
 def test_the_cluster_file_is_one_that_ray_takes() -> None:
