@@ -19,16 +19,17 @@ RESUMED = "resumed_checkpoint"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A complete checkpoint, taken after `round`."""
+    """A complete checkpoint, taken after `round`; `over` if no client was left then, so that no round can follow."""
 
     path: Path
     round: int
+    over: bool = False
 
 
-def write_manifest(folder: Path, round_number: int) -> None:
+def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
     """List every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
     files = {str(path.relative_to(folder)): _digest(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    (folder / MANIFEST).write_text(json.dumps({"round": round_number, "files": files}, indent=1))
+    (folder / MANIFEST).write_text(json.dumps({"round": round_number, "over": over, "files": files}, indent=1))
 
 
 def checkpoint_at(folder: Path) -> Checkpoint | None:
@@ -36,7 +37,7 @@ def checkpoint_at(folder: Path) -> Checkpoint | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         whole = all(_digest(folder / name) == digest for name, digest in manifest["files"].items())
-        return Checkpoint(folder, int(manifest["round"])) if whole else None
+        return Checkpoint(folder, int(manifest["round"]), bool(manifest.get("over"))) if whole else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -48,9 +49,11 @@ def newest_checkpoint(trial_dir: Path) -> Checkpoint | None:
 
 
 def finished(trial_dir: Path, rounds: int) -> bool:
-    """Whether a trial has all its rows and its last checkpoint."""
+    """Whether a trial has all its rows and its last checkpoint; it ends early where all clients have left."""
     newest = newest_checkpoint(trial_dir)
-    return newest is not None and newest.round >= rounds and rounds_written(trial_dir) == list(range(1, rounds + 1))
+    if newest is None or not (newest.over or newest.round >= rounds):
+        return False
+    return rounds_written(trial_dir) == list(range(1, (newest.round if newest.over else rounds) + 1))
 
 
 def make_ready(trial_dir: Path) -> str:

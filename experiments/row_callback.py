@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ROLLING_ACCURACY = "mean_accuracy_last_10"
 """What the search compares: one round's accuracy swings too much between rounds."""
 
+EPISODE_OVER = "episode_over"
+"""Whether no round can follow, be it that all are run or that all clients have left."""
+
 
 @dataclass(frozen=True)
 class TrialInfo:
@@ -90,6 +93,7 @@ class RowCallback(RLlibCallback):
             "rl_seconds",
         )
         result.update({name: row[name] for name in names})
+        result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j
         result["warmup_energy_j"] = float(algorithm.parallel_env.warmup_energy_j)

@@ -1,4 +1,4 @@
-"""What ends trials: the last round, and for all of them a full disk, which none of them would survive."""
+"""What ends trials: the last round, nobody left to select, and for all of them a full disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ray import tune
 from ray.tune.stopper import Stopper
 
 from experiments.disk_space import tells_of_full_disk
+from experiments.row_callback import EPISODE_OVER
 
 
 class FullDiskWatch(tune.Callback):
@@ -30,13 +31,13 @@ class FullDiskWatch(tune.Callback):
 
 
 class StudyEnd(Stopper):
-    """Stops a trial after its last round, and all trials once the disk is full."""
+    """Stops a trial after its last round or when no client is left, and all trials once the disk is full."""
 
     def __init__(self, rounds: int, watch: FullDiskWatch) -> None:
         self._rounds, self._watch = rounds, watch
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return bool(result["round"] >= self._rounds)
+        return bool(result["round"] >= self._rounds or result[EPISODE_OVER])
 
     def stop_all(self) -> bool:
         return self._watch.noticed

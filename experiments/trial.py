@@ -84,7 +84,10 @@ class StudyTrial(Bippo):
         """Rows are at least as new as any checkpoint, and a half-written one can be told."""
         self.flush_rows()
         super().save_checkpoint(checkpoint_dir)
-        write_manifest(Path(checkpoint_dir), self.parallel_env.last_round.round)
+        env = self.parallel_env
+        write_manifest(
+            Path(checkpoint_dir), env.last_round.round, over=not env.agents and env.last_round.round < env.config.rounds
+        )
 
     def cleanup(self) -> None:
         """The last rows, also of a trial that is stopped early."""

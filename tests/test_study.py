@@ -13,6 +13,7 @@ import pytest
 
 from experiments import methods, study
 from experiments.asha_journal import read_decisions, stopped_trials
+from experiments.checkpoints import finished
 from experiments.draws import as_text, drawn_settings, from_text
 from experiments.methods import METHODS, Method
 from experiments.placement import Placement
@@ -220,3 +221,11 @@ RuntimeError: Environment step failed
     assert root_cause(traceback) == "ValueError: clients cost 3.1 J, budget is 2 J: drop one"
     assert root_cause("The actor died unexpectedly") == "The actor died unexpectedly"
     assert root_cause("") == "unknown"
+
+
+def test_a_trial_ends_where_all_clients_have_left_and_is_not_run_again(ray_session: None, tmp_path: Path) -> None:
+    leaving = tiny_study(tmp_path / "leaving", methods=("ppo",), seeds=(7,), settings={"env.churn_leave_rate": 1.0})
+    assert run_study(leaving) == []
+    assert read_rows(leaving.results_dir)["round"].tolist() == [1]
+    assert build_report(leaving.results_dir).shortfalls == ["ppo with seed 7 has 1 of 3 rounds"]
+    assert finished(leaving.results_dir / "ppo-seed7", rounds=3)
