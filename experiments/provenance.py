@@ -168,8 +168,9 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
         record = json.loads((Path(results_dir) / RUN_FILE).read_text())
         known = {name: record[name] for name in RunInfo.__dataclass_fields__ if name in record}
         resolved = record.get("resolved")
+        _ = int(record["rounds"]), float(record["target_accuracy"])  # what everything else counts on
         return RunInfo(**{**known, "resolved": FederationRecord.from_dict(resolved) if resolved else None})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

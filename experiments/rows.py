@@ -154,7 +154,8 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
 
 def _read_file(path: Path) -> pd.DataFrame | None:
     try:
-        frame = pq.read_table(path, partitioning=None).to_pandas()
+        table = pq.read_table(path, partitioning=None)
+        frame = table.to_pandas()
     except (OSError, pa.ArrowException) as error:
         print(f"warning: left out {path}, which is not a readable Parquet file ({_first_line(error)})", file=sys.stderr)
         return None
@@ -164,6 +165,13 @@ def _read_file(path: Path) -> pd.DataFrame | None:
     missing = [name for name in COLUMN_NAMES if name not in frame.columns]
     if missing:
         print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)
+        return None
+    odd = [
+        f.name for f in SCHEMA if f.name in table.column_names and not table.schema.field(f.name).type.equals(f.type)
+    ]
+    if odd or frame.empty:
+        why = f"whose column {odd[0]} is no {SCHEMA.field(odd[0]).type}" if odd else "which has no rows"
+        print(f"warning: left out {path}, {why}", file=sys.stderr)
         return None
     return frame
 

@@ -222,8 +222,10 @@ def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: 
     assert read_run_info(tmp_path) is None
     write_run_info(tmp_path, info)
     assert read_run_info(tmp_path) == info
-    (tmp_path / "run.json").write_text("{")
-    assert read_run_info(tmp_path) is None
+    four = json.dumps({**json.loads((tmp_path / "run.json").read_text()), "rounds": "four"})
+    for text in ("{", "[1, 2]", four):
+        (tmp_path / "run.json").write_text(text)
+        assert read_run_info(tmp_path) is None
 
 
 def test_a_run_json_of_an_older_version_is_read(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from row_factory import make_rows, write_trial
 
 from experiments import rows as rows_module
-from experiments.rows import COLUMNS, TIMING_COLUMNS, RowWriter, read_rows
+from experiments.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
 
@@ -127,3 +128,18 @@ def test_files_from_before_a_column_was_added_are_read_and_continued(tmp_path: P
     rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j"]), path)
     assert set(read_rows(tmp_path)["probing_j"]) == {0.0}
     assert [row["probing_j"] for row in RowWriter(path.parent).continue_after(2)] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (pa.Table.from_pylist([], schema=SCHEMA), "which has no rows"),
+        (pa.table({**{f.name: pa.nulls(1, f.type) for f in SCHEMA}, "reward": ["much"]}), "column reward is no double"),
+    ],
+)
+def test_a_file_of_no_rows_or_of_other_types_is_left_out_by_name(table, said, tmp_path, capsys):
+    write_trial(tmp_path, make_rows([0.5], seed=7))
+    (tmp_path / "odd").mkdir()
+    pq.write_table(table, tmp_path / "odd" / ROWS_FILE)
+    assert read_rows(tmp_path)["seed"].tolist() == [7]
+    assert said in capsys.readouterr().err
