@@ -1,7 +1,6 @@
 """An FL round as one would write it in plain PyTorch, without our library: what our rounds are measured against.
 
-Its options are the ways to make such a loop fast that were tried; the defaults are those that won on CPU and that
-`envs` uses (docs/cluster.md has the figures).
+Its options are ways to make such a loop fast; the defaults are what `envs` does. `benchmark fl --variants` times them.
 """
 
 from __future__ import annotations
