@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 import numpy as np
 
 from bippo_rllib.agent_policies import policy_of
 from bippo_rllib.central_policy import CENTRAL, CentralPolicy
 from bippo_rllib.central_update import CentralStep
-from bippo_rllib.env_runner import BippoEnvRunner
+from bippo_rllib.env_runner import BippoEnvRunner, Outcome
 from bippo_rllib.experience import entries_of
 
 
@@ -30,25 +28,16 @@ class CentralEnvRunner(BippoEnvRunner):
     def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
         return self._policy.act(observations)
 
-    def _experience(
-        self,
-        observations: np.ndarray,
-        took_part: np.ndarray,
-        log_probs: np.ndarray,
-        after: Mapping[str, np.ndarray],
-        rewards: Mapping[str, float],
-        gone: Collection[str],
-        over: bool,
-    ) -> CentralStep:
+    def _experience(self, step: Outcome) -> CentralStep:
         agents = self._episode.agent_ids
-        participants = [agents[i] for i in np.flatnonzero(took_part)]
-        team = entries_of(rewards, participants, "reward").astype(np.float64)
+        participants = [agents[i] for i in np.flatnonzero(step.took_part)]
+        team = entries_of(step.rewards, participants, "reward").astype(np.float64)
         return CentralStep(
             generation=self._policy.generation,
-            observations=observations,
-            next_observations=entries_of(after, agents, "observation", *self._observation_shape),
-            participated=took_part,
-            log_probs=log_probs,
+            observations=step.observations,
+            next_observations=entries_of(step.after, agents, "observation", *self._observation_shape),
+            participated=step.took_part,
+            log_probs=step.log_probs,
             reward=float(team.mean()) if participants else 0.0,
-            episode_over=over,
+            episode_over=step.over,
         )

@@ -13,6 +13,9 @@ from bippo_rllib.learner import BippoLearner, Update
 from bippo_rllib.saved_policies import PolicyPlan
 from bippo_rllib.stacked_adam import StackedAdam
 
+#: The network is row 0 of a stack of one.
+_ROW = np.zeros(1, dtype=np.int64)
+
 
 class CentralLearner(BippoLearner):
     """PPO on the joint state. Adam and the buffered rounds start over whenever the network does."""
@@ -23,8 +26,11 @@ class CentralLearner(BippoLearner):
         return self.module[CENTRAL]
 
     def configure_optimizers(self) -> None:
-        """Adam of one row, and the rounds that wait for an update."""
-        self._begin()
+        """Adam of one row, and the rounds that wait for an update: none."""
+        self._generation = self.policy.generation
+        self.adam = StackedAdam(1, self.policy.layout.size)
+        self._rounds: list[CentralStep] = []
+        self._ends: list[bool] = []
 
     @property
     def policy_plan(self) -> PolicyPlan:
@@ -40,13 +46,7 @@ class CentralLearner(BippoLearner):
     def make_room(self) -> None:
         """Starts over if the network did."""
         if self._generation != self.policy.generation:
-            self._begin()
-
-    def _begin(self) -> None:
-        self._generation = self.policy.generation
-        self.adam = StackedAdam(1, self.policy.layout.size)
-        self._rounds: list[CentralStep] = []
-        self._ends: list[bool] = []
+            self.configure_optimizers()
 
     def _experience(self, episode: Any) -> CentralStep:
         return episode
@@ -83,8 +83,8 @@ class CentralLearner(BippoLearner):
         self._ends = list(state["ends"])
 
     def _get_optimizer_state(self) -> dict[str, Any]:
-        return {name: tensor.numpy() for name, tensor in vars(self.adam.all).items()}
+        return self.adam.get_state(_ROW)
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         self.adam = StackedAdam(1, state["exp_avg"].shape[1])
-        self.adam.set_state(state, np.zeros(1, dtype=np.int64))
+        self.adam.set_state(state, _ROW)

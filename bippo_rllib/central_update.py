@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bippo_rllib.objectives import gae, ppo_loss
+from bippo_rllib.objectives import ppo_loss
 from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, critic_values
 from bippo_rllib.stacked_adam import StackedAdam
-from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, descend
+from bippo_rllib.stacked_ppo import PPOSettings, UpdateStatistics, descend, entropy_bonus, estimate_advantages
 
 #: The network is row 0 of a stack of one.
 _ROW = torch.zeros(1, dtype=torch.int64)
@@ -41,14 +40,14 @@ class CentralStep:
 
 @dataclass(frozen=True)
 class CentralBatch:
-    """K rounds, oldest first."""
+    """K rounds, oldest first, as the one sequence of a stack of one."""
 
-    observations: Tensor  #: ``[K, joint_dim]``
-    next_observations: Tensor  #: ``[K, joint_dim]``
-    participated: Tensor  #: ``bool[K, N]``
-    log_probs: Tensor  #: ``[K, N]``
-    rewards: Tensor  #: ``[K]``
-    ends: Tensor  #: ``bool[K]`` True where no later round continues this one
+    observations: Tensor  #: ``[1, K, joint_dim]``
+    next_observations: Tensor  #: ``[1, K, joint_dim]``
+    participated: Tensor  #: ``bool[1, K, N]``
+    log_probs: Tensor  #: ``[1, K, N]``
+    rewards: Tensor  #: ``[1, K]``
+    ends: Tensor  #: ``bool[1, K]`` True where no later round continues this one
 
 
 def joint_state(observations: Tensor, shared: int) -> Tensor:
@@ -64,15 +63,15 @@ def batch_of(rounds: list[CentralStep], ends: list[bool], shared: int) -> Centra
     """Buffered rounds as one batch."""
 
     def stacked(name: str) -> Tensor:
-        return torch.from_numpy(np.stack([getattr(step, name) for step in rounds]))
+        return torch.from_numpy(np.stack([getattr(step, name) for step in rounds])).unsqueeze(0)
 
     return CentralBatch(
         observations=joint_state(stacked("observations"), shared),
         next_observations=joint_state(stacked("next_observations"), shared),
         participated=stacked("participated"),
         log_probs=stacked("log_probs"),
-        rewards=torch.tensor([step.reward for step in rounds], dtype=torch.float32),
-        ends=torch.tensor(ends),
+        rewards=torch.tensor([[step.reward for step in rounds]], dtype=torch.float32),
+        ends=torch.tensor([ends]),
     )
 
 
@@ -92,38 +91,28 @@ def update_central(
         settings: Hyper-parameters.
     """
     updated, moments = flat.clone(), adam.gather(_ROW)
-    rounds, clients = batch.participated.nonzero(as_tuple=True)
-    advantages, returns = _advantages(layout.views(updated), batch, settings)
-    old_log_probs = batch.log_probs[rounds, clients]
+    rounds, clients = batch.participated[0].nonzero(as_tuple=True)
+    advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
+    old_log_probs = batch.log_probs[:, rounds, clients]
 
     def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
         parameters = layout.views(leaf)
-        all_log_probs = torch.log_softmax(actor_logits(parameters, batch.observations.unsqueeze(0)), dim=-1)[0]
-        log_probs = all_log_probs[rounds, clients]
+        logits = actor_logits(parameters, batch.observations)
+        log_probs = torch.log_softmax(logits, dim=-1)[:, rounds, clients]
         loss = ppo_loss(
             log_probs,
             old_log_probs,
-            advantages[rounds],
-            critic_values(parameters, batch.observations.unsqueeze(0))[0, rounds],
-            returns[rounds],
+            advantages[:, rounds],
+            critic_values(parameters, batch.observations)[:, rounds],
+            returns[:, rounds],
             clip_param=settings.clip_param,
             vf_loss_coeff=settings.vf_loss_coeff,
             vf_clip_param=settings.vf_clip_param,
         )
-        if settings.entropy_coeff:
-            entropy = -(all_log_probs.exp() * all_log_probs).sum(dim=-1)
-            loss = loss - settings.entropy_coeff * entropy.mean()
-        return loss.unsqueeze(0), log_probs
+        return loss - entropy_bonus(logits, settings), log_probs
 
     descent = descend(updated, moments, adam, losses, settings)
     flat.copy_(updated)
     adam.scatter(_ROW, moments)
-    ratio_error = (torch.exp(descent.log_probs - old_log_probs) - 1.0).abs().amax().unsqueeze(0)
-    return UpdateStatistics(descent.first, descent.last, advantages[rounds].mean().unsqueeze(0), ratio_error)
-
-
-@torch.no_grad()
-def _advantages(parameters: Mapping[str, Tensor], batch: CentralBatch, settings: PPOSettings) -> tuple[Tensor, Tensor]:
-    values = critic_values(parameters, batch.observations.unsqueeze(0))[0]
-    next_values = critic_values(parameters, batch.next_observations.unsqueeze(0))[0]
-    return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
+    ratio_error = (torch.exp(descent.log_probs - old_log_probs) - 1.0).abs().amax(dim=-1)
+    return UpdateStatistics(descent.first, descent.last, advantages[:, rounds].mean(dim=-1), ratio_error)

@@ -23,7 +23,7 @@ from bippo_rllib.heuristics import InfoRanking
 from bippo_rllib.learner import BippoLearner
 from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
 from bippo_rllib.policy_bank import bank_spec
-from bippo_rllib.unsupported import check_ranges, refuse_unsupported_settings
+from bippo_rllib.unsupported import check_bundles, check_ranges, refuse_unsupported_settings
 
 
 class BippoConfig(PPOConfig):
@@ -163,10 +163,7 @@ class BippoConfig(PPOConfig):
         Raises:
             ValueError: If a bundle is empty or an amount is not a number above 0.
         """
-        for bundle in bundles:
-            amounts = list(bundle.values())
-            if not amounts or not all(isinstance(amount, int | float) and amount > 0 for amount in amounts):
-                raise ValueError(f"bundle {dict(bundle)} reserves nothing; name resources, such as {{'CPU': 1}}")
+        check_bundles(bundles)
         return self._set(env_bundles=[dict(bundle) for bundle in bundles])
 
     def rank_by(

@@ -45,6 +45,19 @@ class RunningEpisode:
         return self.infos
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """One step of the N live agents, in agent order, as the environment and the sampler left it."""
+
+    observations: np.ndarray  #: ``float32[N, obs_dim]`` state they acted in
+    took_part: np.ndarray  #: ``bool[N]`` participated, and its work was not lost
+    log_probs: np.ndarray  #: ``float32[N]``
+    after: Mapping[str, np.ndarray]  #: observation of each agent after the step
+    rewards: Mapping[str, float]
+    gone: Collection[str]  #: agents that left with the step
+    over: bool  #: whether the episode is
+
+
 class BippoEnvRunner(EpisodeEnvRunner):
     """The default runner. Same selections and updates, bit for bit, as ``EpisodeEnvRunner``, whatever is O(agents) in
     Python there being array work here.
@@ -178,13 +191,13 @@ class BippoEnvRunner(EpisodeEnvRunner):
         columns = self._decide(observations, explore)
         actions = columns[Columns.ACTIONS].array.tolist()
         after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        failed = [bool(infos.get(agent, {}).get(self.config.failed_key)) for agent in agents]
-        took_part = (columns[PARTICIPATED].array > 0.5) & ~np.array(failed)
+        took_part = columns[PARTICIPATED].array > 0.5
+        for i in np.flatnonzero(took_part):
+            took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
         over = bool(terminateds["__all__"] or truncateds["__all__"])
         gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
-        experience = self._experience(
-            observations, took_part, columns[Columns.ACTION_LOGP].array, after, rewards, gone, over
-        )
+        log_probs = columns[Columns.ACTION_LOGP].array
+        experience = self._experience(Outcome(observations, took_part, log_probs, after, rewards, gone, over))
         episode.observations = {a: o for a, o in after.items() if a not in gone} if gone else after
         episode.infos, episode.is_done, episode.env_t = infos, over, episode.env_t + 1
         self._increase_sampled_metrics(1, after, episode)
@@ -195,28 +208,18 @@ class BippoEnvRunner(EpisodeEnvRunner):
             self._set_agents(episode.observations)
         return experience
 
-    def _experience(
-        self,
-        observations: np.ndarray,
-        took_part: np.ndarray,
-        log_probs: np.ndarray,
-        after: Mapping[str, np.ndarray],
-        rewards: Mapping[str, float],
-        gone: Collection[str],
-        over: bool,
-    ) -> Any:
-        """What the step taught: ``observations`` ``[N, obs_dim]`` are those before it, ``after`` those after;
-        ``took_part`` ``bool[N]`` and ``log_probs`` ``[N]``."""
-        agents, index = self._episode.agent_ids, np.flatnonzero(took_part)
+    def _experience(self, step: Outcome) -> Any:
+        """What the step taught."""
+        agents, index = self._episode.agent_ids, np.flatnonzero(step.took_part)
         participants = [agents[i] for i in index]
         return StepExperience(
             policy_ids=[self._policies[i] for i in index],
-            observations=observations[index],
-            next_observations=entries_of(after, participants, "observation", *self._observation_shape),
-            log_probs=log_probs[index],
-            rewards=entries_of(rewards, participants, "reward"),
-            left=[p for a, p in zip(agents, self._policies, strict=True) if a in gone],
-            episode_over=over,
+            observations=step.observations[index],
+            next_observations=entries_of(step.after, participants, "observation", *self._observation_shape),
+            log_probs=step.log_probs[index],
+            rewards=entries_of(step.rewards, participants, "reward"),
+            left=[p for a, p in zip(agents, self._policies, strict=True) if a in step.gone],
+            episode_over=step.over,
         )
 
     def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, AgentColumn]:

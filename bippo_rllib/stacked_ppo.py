@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ def update_policies(
         settings: Hyper-parameters.
     """
     updated, moments = flat[batch.rows], adam.gather(batch.rows)
-    advantages, returns = _advantages(layout.views(updated), batch, settings)
+    advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
 
     def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
         return _losses(layout.views(leaf), batch, advantages, returns, settings)
@@ -103,10 +104,27 @@ def descend(
     return Descent(seen[0][0], seen[-1][0], seen[0][1])
 
 
+class Sequences(Protocol):
+    """P sequences of K steps: observations and those that followed ``[P, K, obs_dim]``, the others ``[P, K]``."""
+
+    @property
+    def observations(self) -> Tensor: ...
+
+    @property
+    def next_observations(self) -> Tensor: ...
+
+    @property
+    def rewards(self) -> Tensor: ...
+
+    @property
+    def ends(self) -> Tensor: ...
+
+
 @torch.no_grad()
-def _advantages(
-    parameters: Mapping[str, Tensor], batch: ParticipationBatch, settings: PPOSettings
+def estimate_advantages(
+    parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
+    """Advantages and returns ``[P, K]`` under the critics of ``parameters``."""
     values = critic_values(parameters, batch.observations)
     next_values = critic_values(parameters, batch.next_observations)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
@@ -131,11 +149,15 @@ def _losses(
         vf_loss_coeff=settings.vf_loss_coeff,
         vf_clip_param=settings.vf_clip_param,
     )
-    if settings.entropy_coeff:
-        all_log_probs = torch.log_softmax(logits, dim=-1)
-        entropy = -(all_log_probs.exp() * all_log_probs).sum(dim=-1)
-        loss = loss - settings.entropy_coeff * entropy.mean(dim=-1)
-    return loss, log_probs
+    return loss - entropy_bonus(logits, settings), log_probs
+
+
+def entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
+    """What the loss of each policy is lower by: logits ``[P, K, num_actions]`` -> ``[P]``; 0 where it is off."""
+    if not settings.entropy_coeff:
+        return 0.0
+    log_probs = torch.log_softmax(logits, dim=-1)
+    return settings.entropy_coeff * -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=-1)
 
 
 def _clip_per_policy(gradients: Tensor, max_norm: float) -> Tensor:

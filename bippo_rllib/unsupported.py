@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,3 +88,11 @@ def check_ranges(config: BippoConfig) -> None:
         value = getattr(config, name)
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
+
+
+def check_bundles(bundles: Sequence[Mapping[str, float]]) -> None:
+    """Raises a ValueError that shows the first bundle that is empty or has an amount that is not above 0."""
+    for bundle in bundles:
+        amounts = list(bundle.values())
+        if not amounts or not all(isinstance(amount, int | float) and amount > 0 for amount in amounts):
+            raise ValueError(f"bundle {dict(bundle)} reserves nothing; name resources, such as {{'CPU': 1}}")
