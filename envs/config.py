@@ -11,6 +11,7 @@ from envs.actor_plan import check_execution
 from envs.checks import not_negative, number, one_of, one_per_client, positive, share, whole
 from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.churn_trace import read_trace
+from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
 from envs.reward import REWARDS
 
 #: The paper's CPU frequencies.
@@ -19,6 +20,7 @@ EXPENSIVE_FREQ_HZ = 1500e6
 
 PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
 OVERRUN = ("raise", "drop")
+MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 #: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
 _TUPLES = (
     "train_samples",
@@ -29,27 +31,6 @@ _TUPLES = (
     "churn_leave_rate",
     "churn_return_rate",
 )
-
-
-@dataclass(frozen=True)
-class DatasetDefaults:
-    """What ``None`` stands for in a ``FederationConfig``, per data set."""
-
-    model: str
-    train_samples: int
-    test_samples: int
-    batch_size: int = 32
-    lr: float = 0.1
-
-
-DATASET_DEFAULTS = {
-    # The learning rate of digits is half the paper's, chosen by FL with all clients; the digits scenario's too.
-    "digits": DatasetDefaults("digits_cnn", 50, 20, lr=0.05),
-    "fashion_mnist": DatasetDefaults("cnn", 1200, 200),
-    "cifar10": DatasetDefaults("resnet18", 1000, 200),
-    "image_folder": DatasetDefaults("cnn", 100, 20),
-}
-MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,12 @@ def parser() -> argparse.ArgumentParser:
         "--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help="search spaces, quoted"
     )
     search.add_argument("--num-samples", type=int, metavar="N", help="settings to draw; default: 8")
+    _add_where_and_who(result)
+    return result
+
+
+def _add_where_and_who(result: argparse.ArgumentParser) -> None:
+    """Where it runs, who trains and going on: what does not change the rows."""
     where = result.add_argument_group("where and how")
     where.add_argument("--data-dir", type=Path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA")
     where.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
@@ -106,7 +112,6 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
     )
-    return result
 
 
 def _raise(message: str) -> None:

@@ -145,7 +145,7 @@ def check_study(study: Study) -> None:
     _check_ends(study)
     for method in study.methods:
         for draw in study.draws:
-            _check_config(study, method, draw)
+            _config(study, method, draw).validate()
     for seed in study.seeds:
         env = envs.parallel_env(**_federation(study, study.draws[0], seed))
     for start in study.all_starts:
@@ -162,17 +162,13 @@ def _check_ends(study: Study) -> None:
         for value in ends(sampling_domain(key, expression)):
             changed = {**study.draws[0], key: value}
             try:
-                _check_config(study, study.methods[0], changed)
+                _config(study, study.methods[0], changed).validate()
                 if key.startswith(ENV_PREFIX):
                     envs.parallel_env(**_federation(study, changed, study.seeds[0]))
             except ValueError as error:
                 if key.removeprefix(ENV_PREFIX) not in str(error):
                     raise  # something else is wrong
                 raise ValueError(f"--search {key}={expression} reaches {value!r}: {error}") from None
-
-
-def _check_config(study: Study, method: str, draw: Mapping[str, Any]) -> None:
-    _config(study, method, draw).validate()
 
 
 def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:

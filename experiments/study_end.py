@@ -31,13 +31,13 @@ class FullDiskWatch(tune.Callback):
 
 
 class StudyEnd(Stopper):
-    """Stops a trial after its last round or when no client is left, and all trials once the disk is full."""
+    """Stops a trial when no round can follow, and all trials once the disk is full."""
 
-    def __init__(self, rounds: int, watch: FullDiskWatch) -> None:
-        self._rounds, self._watch = rounds, watch
+    def __init__(self, watch: FullDiskWatch) -> None:
+        self._watch = watch
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return bool(result["round"] >= self._rounds or result[EPISODE_OVER])
+        return bool(result[EPISODE_OVER])
 
     def stop_all(self) -> bool:
         return self._watch.noticed

@@ -64,7 +64,7 @@ def find_sources(path: Path, trials: Sequence[tuple[str, str, int]]) -> dict[str
     """
     if (path / RUN_FILE).is_file():
         _refuse_search(path)
-        return {name: _source(_of_trial(path, method, seed)) for name, method, seed in trials}
+        return {name: _source(_of_trial(path, name, method, seed)) for name, method, seed in trials}
     source = _source(_only_checkpoint(path))
     return {name: source for name, _, _ in trials}
 
@@ -116,9 +116,8 @@ def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
     return PolicyPlan(tuple(clients), obs_dim, config.hidden_size)
 
 
-def _of_trial(results_dir: Path, method: str, seed: int) -> Path:
-    trial = results_dir / f"{method}-seed{seed}"
-    newest = newest_checkpoint(trial)
+def _of_trial(results_dir: Path, name: str, method: str, seed: int) -> Path:
+    newest = newest_checkpoint(results_dir / name)
     if newest is None:
         there = sorted(folder.name for folder in results_dir.iterdir() if newest_checkpoint(folder) is not None)
         raise ValueError(

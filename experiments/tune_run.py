@@ -143,7 +143,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
         run_config=tune.RunConfig(
             name=study.results_dir.name,
             storage_path=str(study.results_dir.parent),
-            stop=StudyEnd(study.rounds, watch),
+            stop=StudyEnd(watch),
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),

@@ -11,8 +11,8 @@ from row_factory import make_rows, write_trial
 
 from experiments.provenance import RunInfo, write_run_info
 from experiments.report.churn_moments import Moment, find_churn, trial_moments
-from experiments.report.comparison_sections import _on_common_seeds, check_against, comparison_sections
-from experiments.report.comparisons import churn_comparison, compare_rows, jump_start
+from experiments.report.comparison_sections import check_against, comparison_sections
+from experiments.report.comparisons import churn_comparison, compare_rows, jump_start, on_common_seeds
 from experiments.report.results import read_results
 
 INFO = RunInfo("digits", 0.8, 30, {"dataset": "digits"}, ["bippo"], [7])
@@ -139,6 +139,6 @@ def test_churn_does_not_compare_with_churn(tmp_path: Path) -> None:
 
 def test_the_figure_shows_the_seeds_that_both_have() -> None:
     ours, theirs = (_rows(*(make_rows([0.5, 0.6], seed=seed) for seed in seeds)) for seeds in ((7, 42), (7, 28)))
-    shown = _on_common_seeds("bippo", ours, theirs)
+    shown = on_common_seeds(ours, theirs)
     assert [sorted(set(rows["seed"])) for rows in shown] == [[7], [7]]
-    assert all(rows.empty for rows in _on_common_seeds("ippo", ours, theirs))
+    assert all(rows.empty for rows in on_common_seeds(ours[ours["seed"] == 42], theirs))

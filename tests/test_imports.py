@@ -65,7 +65,7 @@ def test_one_file_of_envs_knows_ray():
 
 @pytest.mark.parametrize("module", RAY_FREE)
 def test_imports_in_a_process_without_ray(module):
-    run(f"{BLOCK_RAY}\nimport {module}")
+    assert run(f"{BLOCK_RAY}\nimport {module}\nprint({module!r} in sys.modules, 'ray' in sys.modules)") == "True False"
 
 
 def test_the_sampler_and_the_environment_work_without_ray():
@@ -95,6 +95,8 @@ def test_bippo_works_beside_a_foreign_package_called_envs(tmp_path):
     )
 
 
-def run(code: str, cwd: Path = ROOT) -> None:
+def run(code: str, cwd: Path = ROOT) -> str:
+    """What it prints."""
     result = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+    return result.stdout.strip()

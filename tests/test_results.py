@@ -49,7 +49,8 @@ def test_studies_of_another_kind_are_refused(tmp_path: Path, changes: dict, mess
 
 def test_where_it_ran_does_not_matter(tmp_path: Path) -> None:
     elsewhere = {**INFO.federation, "data_dir": "elsewhere", "device": "cuda:0", "with_loss": True}
-    read_results([_folder(tmp_path / "a"), _folder(tmp_path / "b", "poc", federation=elsewhere)])
+    joined = read_results([_folder(tmp_path / "a"), _folder(tmp_path / "b", "poc", federation=elsewhere)])
+    assert sorted(set(joined.rows["method"])) == ["bippo", "poc"]
 
 
 def test_a_trial_counts_once(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import Any
+
+from experiments.overhead.measure import resident_mib
 
 #: The round that later ones are compared with; by then everything has been used once.
 WARM_ROUND = 20
@@ -64,9 +65,8 @@ def memory(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process, from /proc (Linux)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    """Resident memory of a process in megabytes."""
+    return resident_mib(pid) * 2**20 / 1e6
 
 
 def text(record: dict[str, Any]) -> str:

@@ -101,12 +101,14 @@ def _checkpoint(algo: Any) -> dict[str, Any]:
     return {"checkpoint_s": seconds, "checkpoint_mib": sum(sizes) / 2**20, "checkpoint_files": len(sizes)}
 
 
-def resident_mib() -> float:
-    """Resident memory of this process; the peak where the system tells no more."""
+def resident_mib(pid: int | None = None) -> float:
+    """Resident memory of a process, by default this one; of this one the peak where the system tells no more."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1])
         return pages * resource.getpagesize() / 2**20
     except OSError:
+        if pid is not None:
+            raise
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 

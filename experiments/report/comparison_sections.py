@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.report.churn_moments import find_churn
-from experiments.report.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start
+from experiments.report.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start, on_common_seeds
 from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.plots import save_figure
 from experiments.report.results import Results
@@ -134,7 +134,7 @@ def _figure(results: Results, against: Results, kind: str, output: Path) -> str:
     parts = [
         rows.assign(setting=label, trial=label + rows["trial"])
         for method in results.methods
-        for rows, label in zip(_on_common_seeds(method, results.rows, against.rows), (ours, others), strict=True)
+        for rows, label in zip(on_common_seeds(*_of(method, results, against)), (ours, others), strict=True)
     ]
     if all(part.empty for part in parts):
         return "The two studies have no method and seed in common."
@@ -143,7 +143,6 @@ def _figure(results: Results, against: Results, kind: str, output: Path) -> str:
     return f"![Rolling mean, {ours} and {others}]({png.name})"
 
 
-def _on_common_seeds(method: str, rows: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The method's rows of both, without seeds that only one has: what is drawn is what the table compares."""
-    ours, theirs = (frame[frame["method"] == method] for frame in (rows, other))
-    return ours[ours["seed"].isin(theirs["seed"])], theirs[theirs["seed"].isin(ours["seed"])]
+def _of(method: str, *studies: Results) -> list[pd.DataFrame]:
+    """The method's rows in each study."""
+    return [study.rows[study.rows["method"] == method] for study in studies]

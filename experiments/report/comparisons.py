@@ -63,10 +63,8 @@ def compare_rows(
 
     Over the seeds that both have and no further than all of those trials go; None if nothing is left.
     """
-    ours, others = one_trial_per_seed(ours), one_trial_per_seed(others)
-    seeds = sorted(set(ours["seed"]) & set(others["seed"]))
-    ours, others = ours[ours["seed"].isin(seeds)], others[others["seed"].isin(seeds)]
-    if not seeds:
+    ours, others = on_common_seeds(one_trial_per_seed(ours), one_trial_per_seed(others))
+    if ours.empty:
         return None
     common = min(int(rows.groupby("seed")["round"].max().min()) for rows in (ours, others))
     last = common if last is None else min(last, common)
@@ -77,6 +75,11 @@ def compare_rows(
     difference = paired_difference(mine, theirs)
     assert own is not None and other is not None and difference is not None
     return Comparison(method, first, last, own, other, difference)
+
+
+def on_common_seeds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both without the rows of seeds that only one has."""
+    return ours[ours["seed"].isin(others["seed"])], others[others["seed"].isin(ours["seed"])]
 
 
 def _compare(ours: pd.DataFrame, others: pd.DataFrame, first: int, last: int | None) -> list[Comparison]:
