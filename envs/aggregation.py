@@ -55,9 +55,10 @@ def weighted(weights: Tensor, num_samples: int) -> WeightedSum:
     largest = float(weights.abs().max())
     if not largest < 2.0**31:
         raise ValueError(f"weights as large as {largest:g} cannot be averaged, the limit is {2**31}")
-    units = (weights.double() * _SCALE).round().to(torch.int64)
+    # Times a power of two is exact in float32 as well, and half the memory of float64.
+    units = (weights * _SCALE).round_().to(torch.int64)
     bound = _checked((int(largest * _SCALE) + 1) * num_samples, num_samples)
-    return WeightedSum(units * num_samples, num_samples, bound)
+    return WeightedSum(units.mul_(num_samples), num_samples, bound)
 
 
 def without(failure: ClientFailure, weights: Tensor) -> WeightedSum:

@@ -45,7 +45,7 @@ class ClientWorker:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client from the flat ``weights``; with ``on_client_failure="raise"`` up to one that fails."""
-        return aggregation.merged(self._updates(weights.to(self._device), clients, key, epochs))
+        return aggregation.merged(self._updates(self._weights.cut(weights), clients, key, epochs))
 
     def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
         """Each group as one batch.
@@ -56,16 +56,18 @@ class ClientWorker:
         self._weights.set(weights)
         return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
 
-    def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
+    def _updates(
+        self, start: list[Tensor], clients: Sequence[int], key: RoundKey, epochs: int
+    ) -> Iterator[WeightedSum]:
         for client in clients:
-            update = self._update(weights, client, key, epochs)
+            update = self._update(start, client, key, epochs)
             yield update
             if update.failed and self._config.on_client_failure == "raise":
                 return
 
-    def _update(self, weights: Tensor, client: int, key: RoundKey, epochs: int) -> WeightedSum:
+    def _update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
         try:
-            self._weights.set(weights)
+            self._weights.load(start)
             self._fit(client, key, epochs)
             return aggregation.weighted(self._weights.get(), self._train.sizes[client])
         except (FloatingPointError, ValueError) as error:
@@ -75,7 +77,7 @@ class ClientWorker:
         except Exception as error:  # whatever it is, the user has to know which client it was
             detail = " ".join(str(error).split())
             reason = f"client {client} failed in round {key.round}: {type(error).__name__}: {detail}"
-        return aggregation.without(ClientFailure(client, reason), weights)
+        return aggregation.without(ClientFailure(client, reason), self._weights.get())
 
     def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
         """One client's local training of the model, in place."""

@@ -3,7 +3,7 @@
 An executor is handed flat weights and client ids and returns partial sums and metrics, so that workers elsewhere
 (``envs.ray_executor``) can take its place. Whatever the number of workers, results are the same to the last bit: sums
 are integers (``envs.aggregation``), every client's shuffle has a generator of its own, and a group of clients evaluated
-as one batch (``envs.local_training.evaluation_groups``) is never cut. One torch thread a process is part of that:
+as one batch (``envs.packing.evaluation_groups``) is never cut. One torch thread a process is part of that:
 another number of threads adds the terms of a matrix product in another order.
 """
 
@@ -23,7 +23,7 @@ from envs.client_samples import DataShape, gather
 from envs.client_worker import ClientWorker
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
-from envs.local_training import evaluation_groups
+from envs.packing import evaluation_shares
 from envs.partition import Partition
 from envs.round_key import RoundKey
 
@@ -99,21 +99,16 @@ class SerialExecutor:
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
-        groups = grouped(clients, self._sizes["test"])
+        (groups,) = evaluation_shares(tuple(clients), self._sizes["test"], num_workers=1).groups
         return self._worker.evaluate(weights, groups, training_samples=False)[0]
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
-        groups = grouped(clients, self._sizes["train"])
+        (groups,) = evaluation_shares(tuple(clients), self._sizes["train"], num_workers=1).groups
         return self._worker.evaluate(weights, groups, training_samples=True)[1]
 
     def close(self) -> None:
         """See ``Executor``."""
-
-
-def grouped(clients: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
-    """Client ids in the groups that are evaluated as one batch each."""
-    return [[clients[place] for place in group] for group in evaluation_groups([sizes[client] for client in clients])]
 
 
 def judged(result: WeightedSum, clients: Sequence[int], config: FederationConfig) -> WeightedSum:

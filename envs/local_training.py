@@ -56,22 +56,6 @@ def train_locally(
         raise FloatingPointError(f"the loss or the weights are not finite (summed loss {total_loss.item():g})")
 
 
-def evaluation_groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Cuts clients, in order, into groups of up to ``EVALUATION_BATCH`` samples; a group holds at least one client.
-
-    A group is evaluated as one batch and by one worker, so results do not depend on how many workers there are.
-    """
-    groups: list[list[int]] = []
-    room = 0
-    for client, size in enumerate(sizes):
-        if not groups or size > room:
-            groups.append([])
-            room = EVALUATION_BATCH
-        groups[-1].append(client)
-        room -= size
-    return groups
-
-
 @torch.no_grad()
 def evaluate(model: nn.Module, images: Tensor, labels: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy and mean cross-entropy of consecutive segments of a batch.

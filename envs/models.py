@@ -53,11 +53,18 @@ class FlatWeights:
         """A copy as ``float32[P]``, on the model's device."""
         return torch.cat([tensor.reshape(-1) for tensor in self._tensors])
 
-    def set(self, flat: Tensor) -> None:
-        """Copies ``flat`` into the weights in place, so that their memory format stays."""
+    def cut(self, flat: Tensor) -> list[Tensor]:
+        """``flat`` on the model's device as views in the shapes of the weights, to ``load`` many times."""
         pieces = flat.to(self._tensors[0].device).split(self._sizes)
-        for tensor, piece in zip(self._tensors, pieces, strict=True):
-            tensor.copy_(piece.view(tensor.shape))
+        return [piece.view(tensor.shape) for tensor, piece in zip(self._tensors, pieces, strict=True)]
+
+    def load(self, pieces: list[Tensor]) -> None:
+        """Copies what ``cut`` returned into the weights in place, so that their memory format stays."""
+        torch._foreach_copy_(self._tensors, pieces)
+
+    def set(self, flat: Tensor) -> None:
+        """Copies ``flat`` into the weights in place."""
+        self.load(self.cut(flat))
 
 
 def get_flat(model: nn.Module) -> Tensor:

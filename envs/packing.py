@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from envs.local_training import EVALUATION_BATCH
 
 
 def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:
@@ -22,3 +29,51 @@ def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:
         bins[least].append(item)
         filled[least] += loads[item]
     return [sorted(items) for items in bins]
+
+
+@dataclass(frozen=True)
+class EvaluationShares:
+    """Who evaluates which clients.
+
+    Attributes:
+        groups: Per worker its groups of client ids; a group is evaluated as one batch.
+        places: ``int64[number of clients]`` where in the list of clients each result belongs, worker by worker.
+    """
+
+    groups: list[list[list[int]]]
+    places: np.ndarray
+
+
+@functools.lru_cache(maxsize=8)
+def evaluation_shares(clients: tuple[int, ...], sizes: tuple[int, ...], num_workers: int) -> EvaluationShares:
+    """Spreads groups of clients over workers; kept for the next round, in which the clients are mostly the same.
+
+    Args:
+        clients: Client ids.
+        sizes: Samples of every client there is.
+        num_workers: How many share the work.
+    """
+    loads = [sizes[client] for client in clients]
+    groups = evaluation_groups(loads)
+    packed = pack([sum(loads[place] for place in group) for group in groups], num_workers)
+    shares = [[groups[number] for number in numbers] for numbers in packed]
+    return EvaluationShares(
+        groups=[[[clients[place] for place in group] for group in share] for share in shares],
+        places=np.array(list(chain.from_iterable(chain.from_iterable(shares))), dtype=np.int64),
+    )
+
+
+def evaluation_groups(sizes: Sequence[int]) -> list[list[int]]:
+    """Cuts clients, in order, into groups of up to ``EVALUATION_BATCH`` samples; a group holds at least one client.
+
+    A group is evaluated as one batch and by one worker, so results do not depend on how many workers there are.
+    """
+    groups: list[list[int]] = []
+    room = 0
+    for place, size in enumerate(sizes):
+        if not groups or size > room:
+            groups.append([])
+            room = EVALUATION_BATCH
+        groups[-1].append(place)
+        room -= size
+    return groups

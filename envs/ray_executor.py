@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -46,8 +45,8 @@ from envs.client_samples import DataShape, FederationSamples, gather
 from envs.client_worker import ClientWorker
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
-from envs.executors import grouped, judged
-from envs.packing import pack
+from envs.executors import judged
+from envs.packing import evaluation_shares, pack
 from envs.partition import Partition
 from envs.round_key import RoundKey
 
@@ -132,19 +131,14 @@ class RayExecutor:
 
     def _evaluate(self, weights: Tensor, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         """``float64[2, len(clients)]`` accuracies and losses."""
-        sizes = self._sizes(training_samples)
-        groups = grouped(clients, sizes)
-        packed = pack([sum(sizes[client] for client in group) for group in groups], len(self._slots))
-        shares = [[groups[place] for place in places] for places in packed]
+        shares = evaluation_shares(tuple(clients), self._sizes(training_samples), len(self._slots))
         calls = [
-            _Call(slot, "evaluate", (self._ref(weights), share, training_samples))
-            for slot, share in enumerate(shares)
-            if share
+            _Call(slot, "evaluate", (self._ref(weights), groups, training_samples))
+            for slot, groups in enumerate(shares.groups)
+            if groups
         ]
-        order = itertools.chain.from_iterable(itertools.chain.from_iterable(shares))
-        place = {client: place for place, client in enumerate(clients)}
         results = np.empty((2, len(clients)))
-        results[:, [place[client] for client in order]] = np.concatenate(self._run(calls), axis=1)
+        results[:, shares.places] = np.concatenate(self._run(calls), axis=1)
         return results
 
     def _sizes(self, training_samples: bool) -> tuple[int, ...]:

@@ -13,8 +13,9 @@ from envs.aggregation import mean
 from envs.config import FederationConfig
 from envs.datasets import load_dataset
 from envs.executors import RoundKey, SerialExecutor
-from envs.local_training import EVALUATION_BATCH, evaluate, evaluation_groups, train_locally
+from envs.local_training import EVALUATION_BATCH, evaluate, train_locally
 from envs.models import build_model, get_flat
+from envs.packing import evaluation_groups
 from envs.partition import Partition
 
 
