@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from typing import Any
 
 
 def one_of(name: str, value: Any, choices: Any) -> None:
     """``value`` is one of ``choices``."""
-    if value not in choices:
+    if value not in tuple(choices):  # a tuple also takes what has no hash
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
 
 
@@ -44,6 +45,18 @@ def share(name: str, value: Any) -> None:
     number(name, value)
     if not 0.0 <= value <= 1.0:
         raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
+
+
+def flag(name: str, value: Any) -> None:
+    """``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; it must be True or False")
+
+
+def optional_path(name: str, value: Any) -> None:
+    """``value`` is the path of a file or folder, or None."""
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise ValueError(f"{name} is {value!r}; it must be a path")
 
 
 def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:

@@ -138,8 +138,6 @@ def check_events(events: Sequence[ChurnEvent], num_clients: int, rounds: int) ->
         ValueError: With the event: out of range, a second one of its client in one round, the join of a live client or
             the leave of an absent one.
     """
-    if not isinstance(events, tuple):
-        raise ValueError(f"churn is {events!r}; it must be a tuple of ChurnEvent(round, client, 'join' or 'leave')")
     for event in events:
         if not isinstance(event, ChurnEvent):
             raise ValueError(f"churn holds {event!r}; it must hold ChurnEvent(round, client, 'join' or 'leave')")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.actor_plan import check_execution
-from envs.checks import not_negative, number, one_of, one_per_client, positive, share, whole
+from envs.checks import flag, not_negative, number, one_of, one_per_client, optional_path, positive, share, whole
 from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.churn_trace import read_trace
 from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
@@ -30,7 +30,14 @@ _TUPLES = (
     "churn",
     "churn_leave_rate",
     "churn_return_rate",
+    "device_changes",
 )
+#: Those that may be nothing else, and what they hold.
+_ONLY_TUPLES = {
+    "late_labels": "numbers of labels, one for each client that joins late",
+    "churn": "ChurnEvent(round, client, 'join' or 'leave')",
+    "device_changes": "DeviceChange(round, client, cpu_freq_hz)",
+}
 
 
 @dataclass(frozen=True)
@@ -145,8 +152,10 @@ class FederationConfig:
         for name in _TUPLES:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, held in _ONLY_TUPLES.items():
+            if not isinstance(getattr(self, name), tuple):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be a tuple of {held}")
         self._check_clients()
-        object.__setattr__(self, "device_changes", tuple(self.device_changes))
         for change in self.device_changes:
             self._check_change(change)
         self.churn_schedule()
@@ -189,7 +198,13 @@ class FederationConfig:
         if len(ways) > 1:
             raise ValueError(f"{ways[0]} and {ways[1]} are both given; choose one way to say who joins and leaves")
         if random:
-            return MarkovChurn(*rates.values())
+            leave, come_back = rates.values()
+            if not any(leave):
+                raise ValueError(
+                    f"churn_return_rate is {self.churn_return_rate} and churn_leave_rate 0, so that nobody leaves and "
+                    "nobody can return; give both, or neither"
+                )
+            return MarkovChurn(leave, come_back)
         events = self.churn
         if self.churn_trace:
             events = read_trace(self.churn_trace, self.num_clients)
@@ -218,6 +233,12 @@ class FederationConfig:
         one_of("reward", self.reward, REWARDS)
         one_of("on_overrun", self.on_overrun, OVERRUN)
         one_of("on_client_failure", self.on_client_failure, OVERRUN)
+        for name in ("with_loss", "mixed_precision", "compile"):
+            flag(name, getattr(self, name))
+        for name in ("data_dir", "churn_trace"):
+            optional_path(name, getattr(self, name))
+        if not isinstance(self.device, str):
+            raise ValueError(f"device is {self.device!r}; it must be a text such as 'cpu' or 'cuda:0'")
         check_execution(self)
 
     def _check_numbers(self) -> None:

@@ -113,10 +113,19 @@ def sampling_domain(key: str, expression: str) -> Any:
     try:
         inspect.signature(function).bind(*arguments, **keywords)
         domain = function(*arguments, **keywords)
+        if _is_empty(domain):
+            raise ValueError("there is nothing in the list; name at least one value")
         example_value(domain)
+    except ZeroDivisionError:
+        raise ValueError(f"--search {key}={expression}: the step (the last argument) must be above 0") from None
     except (TypeError, ValueError, AssertionError, IndexError) as error:
         raise ValueError(f"--search {key}={expression}: {error or type(error).__name__}") from None
     return domain
+
+
+def _is_empty(domain: Any) -> bool:
+    choices = domain["grid_search"] if isinstance(domain, dict) else getattr(domain, "categories", None)
+    return choices is not None and not len(choices)
 
 
 def example_value(domain: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.draws import as_text, drawn_settings, ends
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
-from experiments.settings import ENV_PREFIX, check_federation_keys, sampling_domain, split_settings
+from experiments.settings import ENV_PREFIX, check_federation_keys, describe, sampling_domain, split_settings
 from experiments.transfer import PolicySource, check_fit
 
 if TYPE_CHECKING:
@@ -143,15 +143,29 @@ def check_study(study: Study) -> None:
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
     _check_ends(study)
-    for method in study.methods:
-        for draw in study.draws:
-            _config(study, method, draw).validate()
+    for draw in study.draws:
+        _check_draw(study, draw)
     for seed in study.seeds:
         env = envs.parallel_env(**_federation(study, study.draws[0], seed))
     for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
             check_fit(start.init_from, _config(study, start.method, start.search), env)
     place(study, nodes_for(study.parallel_trials))
+
+
+def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
+    """Settings that are fine one by one may not go together."""
+    import envs
+
+    try:
+        for method in study.methods:
+            _config(study, method, draw).validate()
+        if split_settings(draw)[1]:
+            envs.parallel_env(**_federation(study, draw, study.seeds[0]))
+    except ValueError as error:
+        if not draw:
+            raise
+        raise ValueError(f"--search draws {describe(draw)}: {error}") from None
 
 
 def _check_ends(study: Study) -> None:

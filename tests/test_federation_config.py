@@ -97,6 +97,10 @@ def test_two_of_five_in_each_quarter_are_cheap():
         ({"num_clients": 1, "churn": (ChurnEvent(1, 0, "join"),)}, "no client is live at the start; let at least one"),
         ({"churn_leave_rate": 1.1}, r"churn_leave_rate is 1.1; it must lie in \[0, 1\]"),
         ({"churn_leave_rate": math.nan}, "churn_leave_rate is nan"),
+        (
+            {"churn_return_rate": 0.3},
+            "churn_return_rate is 0.3 and churn_leave_rate 0, so that nobody leaves and nobody",
+        ),
         ({"churn_return_rate": "0.1"}, "churn_return_rate is '0.1'; it must be a number"),
         ({"churn_leave_rate": (0.1, 0.2)}, "churn_leave_rate has 2 entries; there are num_clients=20"),
         (
@@ -133,3 +137,18 @@ def test_rates_per_client_may_be_a_list():
 @pytest.mark.parametrize("budget_j", [0, 0.0, 5, math.inf])
 def test_budgets_from_none_to_no_limit_are_accepted(budget_j):
     assert FederationConfig(budget_j=budget_j).budget_j == budget_j
+
+
+ODD_VALUES = (3, -1, 2.5, "x", "", (), [], (1,), ["x"], {}, {"a": 1}, None, True, object(), b"x")
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(FederationConfig)])
+def test_a_value_of_any_kind_is_taken_or_refused_by_name(field):
+    refused = 0
+    for value in ODD_VALUES:
+        try:
+            FederationConfig(**{field: value})
+        except ValueError as error:
+            assert field in str(error) and "\n" not in str(error)
+            refused += 1
+    assert refused

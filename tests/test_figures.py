@@ -82,6 +82,20 @@ def test_selection_works_without_a_record_of_the_clients(rows: pd.DataFrame) -> 
     assert image.get_array().shape == (2, 30)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("num_methods", [1, 2, 4, 5, 9])
+def test_selection_fits_and_names_kinds_whatever_the_number_of_methods(num_methods: int, tmp_path: Path) -> None:
+    methods = ["bippo", "ippo", "bippo-greedy", "ppo", "fppo", "fedavg", "poc", "poca", "pocd"]
+    rows = _rows(*(make_rows([0.5] * 4, method=method) for method in methods[:num_methods]))
+    figure = selection_figure(rows, RECORD, "title")
+    image = imread(save_figure(figure, tmp_path, "selection")[0])[:, :, :3]
+    assert (image[[0, -1]] == 1).all() and (image[:, [0, -1]] == 1).all()
+    left = figure.axes[:num_methods:2] if num_methods > 3 else figure.axes[:num_methods]
+    for axes in left:
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["client 0\n2 labels", "client 1\n1 label"]
+        assert all(label.get_visible() for label in axes.get_yticklabels())
+
+
 def test_energy_shows_the_budget_unless_it_is_infinite(rows: pd.DataFrame) -> None:
     axes = energy_figure(rows, "title").axes[0]
     assert set(axes.lines[0].get_ydata()) == set(axes.lines[1].get_ydata()) == {2.0}

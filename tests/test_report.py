@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
 from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.asha_journal import JOURNAL_FILE, Decision, append_decision
 from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
 from experiments.report import report
 from experiments.report.metrics import summarize
@@ -107,14 +108,17 @@ def test_a_search_lists_settings_by_length_then_accuracy(tmp_path: Path) -> None
     settings = {"lr=0.1": [0.99] * 4, "lr=0.01": [0.6] * 12, "lr=0.001": HIGH}
     for setting, accuracy in settings.items():
         write_trial(tmp_path, make_rows(accuracy, setting=setting))
+    write_trial(tmp_path, make_rows(HIGH[:3], setting="lr=0.2"))
+    append_decision(tmp_path / JOURNAL_FILE, Decision("bippo-seed7-lr=0.1", "bippo", 7, 4, 0.99, stop=True))
     search = dataclasses.replace(
-        INFO, methods=["bippo"], seeds=[7], search={"lr": "loguniform(1e-4,1e-1)"}, num_samples=4
+        INFO, methods=["bippo"], seeds=[7], search={"lr": "loguniform(1e-4,1e-1)"}, num_samples=5
     )
     found = _with_info(tmp_path, search)
-    assert [summary.setting for summary in found.summaries] == ["lr=0.001", "lr=0.01", "lr=0.1"]
+    assert [summary.setting for summary in found.summaries] == ["lr=0.001", "lr=0.01", "lr=0.1", "lr=0.2"]
     assert found.shortfalls == [
-        "bippo: 1 of 3 trials ended before round 12 (ASHA stops what falls behind)",
-        "bippo: 3 of 4 trials have rows",
+        "bippo: ASHA stopped 1 of 4 trials before round 12",
+        "bippo: 1 of 4 trials have not finished (--resume goes on with them)",
+        "bippo: 4 of 5 trials have rows",
     ]
 
 

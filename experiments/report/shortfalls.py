@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-import pandas as pd
-
+from experiments.asha_journal import stopped_trials
 from experiments.provenance import RunInfo
 from experiments.report.metrics import MethodSummary, summarize
-from experiments.report.results import Results
+from experiments.report.results import Results, Source
 
 
 def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:
     """Those of each results folder, and in a merged report the methods that were asked for fewer seeds than others."""
     if len(results.sources) == 1:
-        return shortfalls(summaries, results.sources[0].info, results.rows)
-    lines = [
-        line
-        for source in results.sources
-        for line in shortfalls(summarize(source.rows, results.target), source.info, source.rows)
-    ]
+        return shortfalls(summaries, results.sources[0])
+    lines = [line for source in results.sources for line in shortfalls(summarize(source.rows, results.target), source)]
     every = sorted({seed for info in results.infos for seed in info.seeds})
     return lines + [line for method in results.methods if (line := _fewer_seeds(method, results.infos, every))]
 
@@ -30,16 +25,18 @@ def _fewer_seeds(method: str, infos: Sequence[RunInfo], every: Sequence[int]) ->
     return f"{method} was not asked for seed {', '.join(others)}, which other methods ran" if others else ""
 
 
-def shortfalls(summaries: Sequence[MethodSummary], info: RunInfo | None, rows: pd.DataFrame) -> list[str]:
+def shortfalls(summaries: Sequence[MethodSummary], source: Source) -> list[str]:
     """One line for every method that ran fewer seeds or rounds than asked for.
 
     Without run.json, what was asked for is the union of all seeds and the longest trial.
     """
+    info, rows = source.info, source.rows
     methods = list(info.methods) if info else sorted(rows["method"].unique())
     seeds = list(info.seeds) if info else sorted(int(seed) for seed in rows["seed"].unique())
     rounds = info.rounds if info else int(rows["round"].max())
     if info and info.search:
-        return _search_shortfalls(summaries, rounds, len(seeds) * (len(info.draws) or info.num_samples))
+        asked = len(seeds) * (len(info.draws) or info.num_samples)
+        return _search_shortfalls(summaries, rounds, asked, stopped_trials(source.folder))
     done = {(t.method, t.seed): t.rounds for summary in summaries for t in summary.trials}
     missing = [(method, seed) for method in methods for seed in seeds if done.get((method, seed), 0) < rounds]
     return [_shortfall(method, seed, done.get((method, seed)), rounds) for method, seed in missing]
@@ -50,14 +47,20 @@ def _shortfall(method: str, seed: int, done: int | None, rounds: int) -> str:
     return f"{method} with seed {seed} {found}"
 
 
-def _search_shortfalls(summaries: Sequence[MethodSummary], rounds: int, asked: int) -> list[str]:
+def _search_shortfalls(
+    summaries: Sequence[MethodSummary], rounds: int, asked: int, stopped: Collection[str]
+) -> list[str]:
+    """What ASHA stopped, as its journal says, is not missing; what ended otherwise is."""
     lines = []
     for method in dict.fromkeys(summary.method for summary in summaries):
-        lengths = [trial.rounds for s in summaries if s.method == method for trial in s.trials]
-        short = sum(length < rounds for length in lengths)
-        if short:
-            ended = f"{short} of {len(lengths)} trials ended before round {rounds}"
-            lines.append(f"{method}: {ended} (ASHA stops what falls behind)")
-        if len(lengths) < asked:
-            lines.append(f"{method}: {len(lengths)} of {asked} trials have rows")
+        trials = [trial for summary in summaries if summary.method == method for trial in summary.trials]
+        short = [trial.trial for trial in trials if trial.rounds < rounds]
+        by_asha = sum(trial in stopped for trial in short)
+        if by_asha:
+            lines.append(f"{method}: ASHA stopped {by_asha} of {len(trials)} trials before round {rounds}")
+        if by_asha < len(short):
+            unfinished = len(short) - by_asha
+            lines.append(f"{method}: {unfinished} of {len(trials)} trials have not finished (--resume goes on with them)")
+        if len(trials) < asked:
+            lines.append(f"{method}: {len(trials)} of {asked} trials have rows")
     return lines

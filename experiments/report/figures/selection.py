@@ -17,6 +17,8 @@ from experiments.federation_record import ClientRecord, FederationRecord
 from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
 
 _ONE_COLUMN = 3
+#: More would not fit the axis.
+_MOST_KINDS = 8
 
 
 def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]:
@@ -48,9 +50,11 @@ def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title:
             continue
         image = _draw(axes, group, num_clients, last_round)
         mark_churn(axes, group.rows, above=True)
-        _decorate(axes, record, place >= len(drawn) - columns, place % columns == 0)
+        _decorate(axes, record, place >= len(drawn) - columns)
+    for axes in panels[: len(drawn) : columns]:
+        axes.set_ylabel("" if record and _kinds(record) else "client", fontsize=9)
     bar = figure.colorbar(image, ax=list(panels[: len(drawn)]), pad=0.015, fraction=0.03, aspect=40)
-    bar.set_label("share of the seeds that selected the client (%)")
+    bar.set_label("share of the seeds\nthat selected the client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
     figure.suptitle(f"{fitted(title, width)}\n{_legend(record)}", x=0.01, ha="left", fontsize=10)
     return figure
@@ -73,15 +77,14 @@ def _draw(axes: Axes, group: Group, num_clients: int, last_round: int) -> AxesIm
     return axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=extent, interpolation="nearest")
 
 
-def _decorate(axes: Axes, record: FederationRecord | None, is_last: bool, is_first: bool) -> None:
+def _decorate(axes: Axes, record: FederationRecord | None, is_last: bool) -> None:
     round_axis(axes, "FL round" if is_last else "")
     axes.tick_params(labelbottom=is_last, labelsize=8)
+    # Panels share their ticks: what is set on one holds for all.
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    if is_first:
-        axes.set_ylabel("client", fontsize=9)
     if record is None:
         return
-    _mark_kinds(axes, record.clients, named=is_first)
+    _mark_kinds(axes, _kinds(record))
     slowest = slowest_clients(record.clients)
     axes.plot(
         [1.012] * len(slowest),
@@ -109,16 +112,19 @@ def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
     return [place for place, freq in enumerate(freqs) if freq == min(freqs) < max(freqs)]
 
 
-def _mark_kinds(axes: Axes, clients: Sequence[ClientRecord], named: bool) -> None:
-    """Lines between clients of one label, two, three and all; nothing where kinds are mixed up."""
-    runs = label_runs(clients)
-    if len(runs) > 8:
+def _kinds(record: FederationRecord) -> list[tuple[int, int, int]]:
+    """``label_runs``; none where kinds are mixed up."""
+    runs = label_runs(record.clients)
+    return runs if len(runs) <= _MOST_KINDS else []
+
+
+def _mark_kinds(axes: Axes, runs: Sequence[tuple[int, int, int]]) -> None:
+    """Lines between clients of one label, two, three and all, and their names on the axis."""
+    if not runs:
         return
     for _, first, _ in runs[1:]:
         axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
-    if named:
-        axes.set_yticks([(first + last) / 2 for _, first, last in runs], [_kind(run) for run in runs], fontsize=8)
-        axes.set_ylabel("")
+    axes.set_yticks([(first + last) / 2 for _, first, last in runs], [_kind(run) for run in runs], fontsize=8)
 
 
 def _kind(run: tuple[int, int, int]) -> str:
