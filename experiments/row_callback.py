@@ -121,6 +121,7 @@ class RowCallback(RLlibCallback):
             "num_clients": len(last.clients),
             "num_selected": len(last.selected),
             "selected": list(last.selected),
+            "failed": list(last.failed),
             "clients": list(last.clients),
             "costs_j": list(last.costs_j),
             "probing_j": last.probing_j,

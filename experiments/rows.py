@@ -27,7 +27,7 @@ class Column:
     dtype: pa.DataType
     unit: str
     meaning: str
-    absent: float | None = None
+    absent: Any = None
     """What a file without the column means by that, for columns that came later."""
 
     def field(self) -> pa.Field:
@@ -52,6 +52,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "selected", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
     ),
+    Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)", ()),
     Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
     Column("probing_j", pa.float64(), "J", "part of energy_j that told losses or accuracies; see docs/methods.md", 0.0),
@@ -161,7 +162,7 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         return None
     for column in COLUMNS:
         if column.absent is not None and column.name not in frame.columns:
-            frame[column.name] = column.absent
+            frame[column.name] = [column.absent] * len(frame)
     missing = [name for name in COLUMN_NAMES if name not in frame.columns]
     if missing:
         print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)

@@ -25,6 +25,7 @@ def make_rows(
         "num_clients": 2,
         "num_selected": 1,
         "selected": [1],
+        "failed": [],
         "clients": [0, 1],
         "costs_j": [1.0, 2.0],
         "probing_j": 0.0,

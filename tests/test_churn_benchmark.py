@@ -13,7 +13,7 @@ from experiments.benchmark.churn import RoundCost, compared
 
 def costs(cpu_ms: tuple[float, float, float], mib: tuple[float, float, float]) -> list[RoundCost]:
     """Ten rounds per third; wall time is twice the CPU's."""
-    return [RoundCost(ms / 500, ms / 1000, m, 5, 1) for ms, m in zip(cpu_ms, mib, strict=True) for _ in range(10)]
+    return [RoundCost(ms / 500, ms / 1000, m, 5, 1, 3) for ms, m in zip(cpu_ms, mib, strict=True) for _ in range(10)]
 
 
 @pytest.mark.parametrize(

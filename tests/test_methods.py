@@ -10,10 +10,11 @@ import pytest
 
 from bippo_rllib import Bippo
 from bippo_rllib.parallel_env import KEYWORDS_KEY
-from envs import ChurnEvent
+from envs import ChurnEvent, executors
+from envs.client_worker import ClientWorker
 from envs.round_result import RoundResult
 from experiments.methods import METHODS
-from experiments.row_callback import TrialInfo
+from experiments.row_callback import RowCallback, TrialInfo
 from experiments.scenarios import DIGITS
 from experiments.trial import bippo_config
 
@@ -56,6 +57,25 @@ def test_heuristics_select_what_a_hand_would(method: str, key: str, sign: float,
         assert 0 < len(selected) < 8
     assert algo.bank.flat.equal(weights)
     assert ("loss" in infos["client_000"]) == (method == "poc")
+    algo.stop()
+
+
+class OneFails(ClientWorker):
+    def _fit(self, client: int, *arguments: Any) -> None:
+        if client == 0:
+            raise MemoryError("no memory left")
+        super()._fit(client, *arguments)
+
+
+def test_a_training_that_failed_is_in_the_row(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A budget for all, so that each round selects everyone.
+    monkeypatch.setattr(executors, "ClientWorker", OneFails)
+    algo = config("fedavg", budget_share=1.0, on_client_failure="drop").build_algo()
+    algo.train()
+    (callback,) = (c for c in algo.callbacks if isinstance(c, RowCallback))
+    row = callback._row(algo, 0.0)
+    assert (row["failed"], row["selected"], row["num_selected"]) == ([0], [1, 2, 3, 4, 5, 6, 7], 7)
+    assert row["energy_j"] == pytest.approx(sum(row["costs_j"]), rel=1e-9)
     algo.stop()
 
 

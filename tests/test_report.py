@@ -94,6 +94,13 @@ def test_every_method_that_ran_less_than_asked_is_named(tmp_path: Path, blank_fi
     assert "## Less than asked for\n\n- fedavg with seed 7" in path.read_text()
 
 
+def test_trainings_that_failed_are_named(tmp_path: Path) -> None:
+    rows = make_rows(HIGH)
+    rows[2]["failed"], rows[5]["failed"] = [1, 0], [1]
+    write_trial(tmp_path, rows)
+    assert build_report(tmp_path).shortfalls == ["bippo-seed7: training failed in 2 rounds, of clients 0, 1"]
+
+
 def test_without_run_info_the_longest_trial_and_all_seeds_are_what_was_asked_for(tmp_path: Path) -> None:
     write_trial(tmp_path, make_rows(HIGH, "bippo", 7))
     write_trial(tmp_path, make_rows(HIGH[:5], "fedavg", 28))

@@ -123,11 +123,14 @@ def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
 
 
 def test_files_from_before_a_column_was_added_are_read_and_continued(tmp_path: Path) -> None:
-    path = write_trial(tmp_path, make_rows(ACCURACY, probing_j=0.5))
-    assert set(read_rows(tmp_path)["probing_j"]) == {0.5}
-    rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j"]), path)
-    assert set(read_rows(tmp_path)["probing_j"]) == {0.0}
-    assert [row["probing_j"] for row in RowWriter(path.parent).continue_after(2)] == [0.0, 0.0]
+    path = write_trial(tmp_path, make_rows(ACCURACY, probing_j=0.5, failed=[3]))
+    before = read_rows(tmp_path)
+    assert set(before["probing_j"]) == {0.5} and before["failed"].map(list).tolist() == [[3]] * 3
+    rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j", "failed"]), path)
+    after = read_rows(tmp_path)
+    assert set(after["probing_j"]) == {0.0} and after["failed"].map(len).tolist() == [0] * 3
+    taken_up = RowWriter(path.parent).continue_after(2)
+    assert [(row["probing_j"], list(row["failed"])) for row in taken_up] == [(0.0, []), (0.0, [])]
 
 
 @pytest.mark.parametrize(

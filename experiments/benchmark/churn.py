@@ -69,6 +69,7 @@ class RoundCost:
     resident_mib: float
     live: int
     joined: int
+    trained: int
 
 
 def churn(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def _round(algo: Any) -> RoundCost:
     algo.train()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     last = algo.parallel_env.last_round
-    return RoundCost(seconds, cpu_seconds, resident_mib(), len(last.clients), len(last.joined))
+    return RoundCost(seconds, cpu_seconds, resident_mib(), len(last.clients), len(last.joined), len(last.selected))
 
 
 def compared(costs: Sequence[RoundCost]) -> dict[str, Any]:
@@ -141,17 +142,27 @@ def compared(costs: Sequence[RoundCost]) -> dict[str, Any]:
     wall_ms = [1000 * statistics.median(cost.seconds for cost in part) for part in parts]
     cpu_ms = [1000 * statistics.median(cost.cpu_seconds for cost in part) for part in parts]
     memory_mib = [statistics.median(cost.resident_mib for cost in part) for part in parts]
+    trained = [statistics.fmean(cost.trained for cost in part) for part in parts]
     judged = (("CPU time", cpu_ms, MAX_TIME_GROWTH), ("memory", memory_mib, MAX_MEMORY_GROWTH))
     return {
         "wall_ms": wall_ms,
         "cpu_ms": cpu_ms,
         "resident_mib": memory_mib,
+        "trained": trained,
         "failures": [
             f"{what} grew {values[2] / values[1]:.3f}x from the second to the last third, more than {limit}x"
             for what, values, limit in judged
             if values[2] > limit * values[1]
         ],
     }
+
+
+_LINES = (
+    ("ms per round", "wall_ms"),
+    ("CPU ms per round", "cpu_ms"),
+    ("memory, MiB", "resident_mib"),
+    ("clients trained", "trained"),
+)
 
 
 def text(record: dict[str, Any]) -> str:
@@ -161,7 +172,7 @@ def text(record: dict[str, Any]) -> str:
     )
     heading += f"{record['rounds']} rounds, {record['joins']} joins, {record['training']}"
     lines = [heading, "", f"{'third of the run':<22}{'first':>10}{'second':>10}{'last':>10}   last / second"]
-    for label, name in (("ms per round", "wall_ms"), ("CPU ms per round", "cpu_ms"), ("memory, MiB", "resident_mib")):
+    for label, name in _LINES:
         first, second, last = record[name]
         lines.append(f"{label:<22}{first:>10.1f}{second:>10.1f}{last:>10.1f}   {last / second:.3f}")
     return "\n".join([*lines, *(f"error: {failure}" for failure in record["failures"])])

@@ -1,8 +1,10 @@
-"""What a study was asked for and does not have: every missing or short trial by name."""
+"""What a study was asked for and does not have: every missing or short trial by name, and trainings that failed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+
+import pandas as pd
 
 from experiments.asha_journal import stopped_trials
 from experiments.provenance import RunInfo
@@ -12,17 +14,32 @@ from experiments.report.results import Results, Source
 
 def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:
     """Those of each results folder, and in a merged report the methods that were asked for fewer seeds than others."""
+    failed = failed_trainings(results.rows)
     if len(results.sources) == 1:
-        return shortfalls(summaries, results.sources[0])
+        return shortfalls(summaries, results.sources[0]) + failed
     lines = [line for source in results.sources for line in shortfalls(summarize(source.rows, results.target), source)]
     every = sorted({seed for info in results.infos for seed in info.seeds})
-    return lines + [line for method in results.methods if (line := _fewer_seeds(method, results.infos, every))]
+    return lines + [line for method in results.methods if (line := _fewer_seeds(method, results.infos, every))] + failed
 
 
 def _fewer_seeds(method: str, infos: Sequence[RunInfo], every: Sequence[int]) -> str:
     asked = sorted({seed for info in infos if method in info.methods for seed in info.seeds})
     others = [str(seed) for seed in every if seed not in asked]
     return f"{method} was not asked for seed {', '.join(others)}, which other methods ran" if others else ""
+
+
+def failed_trainings(rows: pd.DataFrame) -> list[str]:
+    """One line for every trial in which a client's training failed and was left out of the average."""
+    lines = []
+    for trial, own in rows[rows["failed"].map(len) > 0].groupby("trial", sort=True):
+        clients = sorted({int(client) for failed in own["failed"] for client in failed})
+        rounds = f"{len(own)} round{'s' * (len(own) > 1)}"
+        lines.append(f"{trial}: training failed in {rounds}, of client{'s' * (len(clients) > 1)} {_listed(clients)}")
+    return lines
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
 
 
 def shortfalls(summaries: Sequence[MethodSummary], source: Source) -> list[str]:
