@@ -12,8 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
-from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.asha_journal import JOURNAL_FILE, Decision, append_decision
+from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
 from experiments.report import report
 from experiments.report.metrics import summarize

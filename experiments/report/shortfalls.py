@@ -76,8 +76,8 @@ def _search_shortfalls(
         if by_asha:
             lines.append(f"{method}: ASHA stopped {by_asha} of {len(trials)} trials before round {rounds}")
         if by_asha < len(short):
-            unfinished = len(short) - by_asha
-            lines.append(f"{method}: {unfinished} of {len(trials)} trials have not finished (--resume goes on with them)")
+            unfinished = f"{len(short) - by_asha} of {len(trials)} trials"
+            lines.append(f"{method}: {unfinished} have not finished (--resume goes on with them)")
         if len(trials) < asked:
             lines.append(f"{method}: {len(trials)} of {asked} trials have rows")
     return lines
