@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from experiments.folders import check_writable
 from experiments.methods import METHODS
 from experiments.naming import look_up
 from experiments.provenance import RUN_FILE, command_line
@@ -222,16 +222,7 @@ def _results_dir(asked: Path | None, scenario: str) -> Path:
     """An absolute path to a folder that can be written and holds no other run."""
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     path = (asked or Path("results") / f"{scenario}-{stamp}").expanduser().resolve()
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"results folder {path} is a file; name a folder")
+    check_writable(path)
     if (path / RUN_FILE).exists() or (path.exists() and next(path.rglob(ROWS_FILE), None)):
         raise ValueError(f"results folder {path} already holds a run; name another one, or remove it first")
-    existing = next(folder for folder in (path, *path.parents) if folder.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"results folder {path} cannot be written: {error.strerror} in {existing}; name another one"
-        ) from None
     return path

@@ -41,7 +41,7 @@ def nodes_for(parallel_trials: int | None) -> list[Resources]:
     """What each node has: of the Ray that runs or is named by `$RAY_ADDRESS`, else of this machine."""
     import ray
 
-    if not ray.is_initialized() and RAY_ADDRESS in os.environ:
+    if not ray.is_initialized() and os.environ.get(RAY_ADDRESS, "local") != "local":
         from experiments.tune_run import start_ray
 
         start_ray(parallel_trials)

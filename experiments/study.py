@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.draws import as_text, drawn_settings, ends
+from experiments.methods import METHODS
 from experiments.provenance import RunInfo
 from experiments.scenarios import Scenario
 from experiments.settings import ENV_PREFIX, check_federation_keys, describe, sampling_domain, split_settings
@@ -16,6 +17,7 @@ from experiments.transfer import PolicySource, check_fit
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
+    from envs import FederatedRounds
     from experiments.placement import Placement
 
 
@@ -146,7 +148,7 @@ def check_study(study: Study) -> None:
     for draw in study.draws:
         _check_draw(study, draw)
     for seed in study.seeds:
-        env = envs.parallel_env(**_federation(study, study.draws[0], seed))
+        env = _check_federations(study, study.draws[0], seed)
     for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
             check_fit(start.init_from, _config(study, start.method, start.search), env)
@@ -155,13 +157,11 @@ def check_study(study: Study) -> None:
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     """Settings that are fine one by one may not go together."""
-    import envs
-
     try:
         for method in study.methods:
             _config(study, method, draw).validate()
         if split_settings(draw)[1]:
-            envs.parallel_env(**_federation(study, draw, study.seeds[0]))
+            _check_federations(study, draw, study.seeds[0])
     except ValueError as error:
         if not draw:
             raise
@@ -170,15 +170,13 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
 
 def _check_ends(study: Study) -> None:
     """What the search spaces may yield, one key at a time, whatever is drawn this time."""
-    import envs
-
     for key, expression in study.search.items():
         for value in ends(sampling_domain(key, expression)):
             changed = {**study.draws[0], key: value}
             try:
                 _config(study, study.methods[0], changed).validate()
                 if key.startswith(ENV_PREFIX):
-                    envs.parallel_env(**_federation(study, changed, study.seeds[0]))
+                    _check_federations(study, changed, study.seeds[0])
             except ValueError as error:
                 if key.removeprefix(ENV_PREFIX) not in str(error):
                     raise  # something else is wrong
@@ -194,9 +192,18 @@ def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
     return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
 
 
-def _federation(study: Study, draw: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    federation = {**study.federation, **study.execution, **split_settings(draw)[1]}
-    return {**federation, "rounds": study.rounds, "seed": seed}
+def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
+    """Makes the environment of each method, once where several have the same; returns one of them."""
+    import envs
+
+    settings = {**study.federation, **study.execution, **split_settings(draw)[1]}
+    seen: list[dict[str, Any]] = []
+    for method in study.methods:
+        federation = METHODS[method].needs_met(settings)
+        if federation not in seen:
+            seen.append(federation)
+            env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
+    return env
 
 
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:

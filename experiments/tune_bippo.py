@@ -16,6 +16,7 @@ from experiments.provenance import RUN_FILE
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
 from experiments.scenarios import ELSEWHERE, SCENARIOS
+from experiments.settings import describe
 from experiments.study import Study, check_study
 from experiments.study_lock import study_lock
 from experiments.tune_run import Failure, quiet, run_study
@@ -121,8 +122,9 @@ def _announcement(study: Study) -> str:
         if not study.starts:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
+    changed = f", but {describe(study.settings)}" if study.settings else ""
     return (
-        f"{study.scenario.name}: {study.scenario.description}\n"
+        f"{study.scenario.name}: {study.scenario.description}{changed}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"
         f"{_scenario_notes(study)}"
     )

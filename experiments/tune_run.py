@@ -6,13 +6,16 @@ import dataclasses
 import errno
 import logging
 import os
+import signal
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from experiments.asha_journal import JOURNAL_FILE
 from experiments.federation_record import resolve
+from experiments.methods import METHODS
 from experiments.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.settings import split_settings
@@ -57,13 +60,17 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     study.results_dir.mkdir(parents=True, exist_ok=True)
     if study.starts is None:
         searches_federation = bool(split_settings(study.search)[1])
-        resolved = None if searches_federation else resolve({**study.federation, "rounds": study.rounds})
+        federation = METHODS[study.methods[0]].needs_met({**study.federation, "rounds": study.rounds})
+        resolved = None if searches_federation else resolve(federation)
         write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)
     out = out or sys.stdout
     print("starting Ray ...", file=out, flush=True)
     started_ray = start_ray(study.parallel_trials)
+    if threading.current_thread() is threading.main_thread():
+        # As Ctrl-C, for `ray job stop`, batch systems and kill. Ray has just set a handler of its own.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _run_trials(study, out)
     finally:

@@ -11,6 +11,8 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
+from experiments.overhead import command as overhead
+from experiments.report import report
 from experiments.study import Study
 from experiments.tune_run import Failure, run_study
 
@@ -52,6 +54,15 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--search gamma=uniform(0.5,1.5)", "--search gamma=uniform(0.5,1.5) reaches 1.49999"),
         ("--search num_epochs=randint(0,9)", "--search num_epochs=randint(0,9) reaches 0: num_epochs is 0"),
         ("--search epsilon=choice([0.5,2])", "--search epsilon=choice([0.5,2]) reaches 2: epsilon"),
+        ("--search lr=grid_search([])", "--search lr=grid_search([]): there is nothing in the list"),
+        (
+            "--search lr=quniform(0.1,0.9,0)",
+            "--search lr=quniform(0.1,0.9,0): the step (the last argument) must be above 0",
+        ),
+        (
+            "--search env.num_clients=grid_search([20,4]) env.budget_share=grid_search([0.3,0.1])",
+            "--search draws env.budget_share=0.1 env.num_clients=4: the budget of",
+        ),
         ("--search env.local_epochs=choice([1,0])", "reaches 0: local_epochs is 0"),
         ("--search lr=loguniform(1e-4,1e-2) --methods fedavg", "fedavg learns nothing"),
         ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
@@ -89,9 +100,15 @@ def test_a_results_folder_that_is_a_file_is_refused(tmp_path: Path, capsys: pyte
     assert "is a file; name a folder" in refusal(["--results-dir", str(tmp_path / "file")], capsys)
 
 
-def test_a_results_folder_below_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    assert "cannot be written" in refusal(["--results-dir", str(tmp_path / "file" / "below")], capsys)
+def test_only_methods_that_ask_are_refused_for_what_asking_costs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Study] = []
+    monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
+    costly = ["--set", "env.probing_epochs=1e9", "--results-dir", str(tmp_path / "r"), "--methods", "fedavg"]
+    assert tune_bippo.main(costly) == 0 and len(started) == 1
+    capsys.readouterr()
+    assert "probing all 20 clients takes" in refusal([*costly, "poc"], capsys)
 
 
 def test_a_read_only_results_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,6 +203,23 @@ def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.C
     first, second = capsys.readouterr().err.splitlines()
     assert first == "error: --rounds is 10; a median needs at least 50"
     assert "did you mean digits" in second
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (tune_bippo.main, ["--results-dir"]),
+        (benchmark.main, ["null-clients", "--json"]),
+        (overhead.main, ["--results-dir"]),
+        (report.main, ["--macs"]),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_said_before_anything_is_run(command, tmp_path, capsys):
+    main, arguments = command
+    (tmp_path / "file").write_text("")
+    assert main([*arguments, str(tmp_path / "file" / "inside")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and f"{tmp_path / 'file'} is a file; name a folder" in line
 
 
 def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_path, monkeypatch, capsys):

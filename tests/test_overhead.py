@@ -127,7 +127,7 @@ def test_cases_in_the_order_they_run():
         (["--rounds", "9"], "--rounds is 9; it must be at least 10"),
         (["--stock-rounds", "3"], "--stock-rounds is 3; it must be at least 4"),
         (["--stock-max", "-1"], "--stock-max is -1"),
-        (["--results-dir", "/dev/null/x"], "results folder /dev/null/x cannot be written"),
+        (["--results-dir", "/dev/null/x"], "/dev/null is a file; name a folder"),
         (["--show", "/dev/null"], "/dev/null holds no rows of experiments.overhead"),
         (["--show", "nowhere.json"], "nowhere.json"),
     ],

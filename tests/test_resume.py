@@ -193,14 +193,32 @@ def digest(array: Any) -> str:
     return hashlib.sha256(f"{values.dtype}{values.shape}".encode() + values.tobytes()).hexdigest()
 
 
-def kill_after(num_rows: int, folder: Path, arguments: Sequence[str] = TINY, trial: str = "*") -> None:
-    """Run the study in a process of its own, and kill that once a trial has so many rows."""
+def kill_after(
+    num_rows: int,
+    folder: Path,
+    arguments: Sequence[str] = TINY,
+    trial: str = "*",
+    how: signal.Signals = signal.SIGKILL,
+) -> tuple[int, str]:
+    """Run the study in a process of its own, and kill that once a trial has so many rows; exit code and stderr."""
     command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while rows_so_far(folder, trial) < num_rows and process.poll() is None:
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.send_signal(how)
+    _, told = process.communicate()
+    return process.returncode, told
+
+
+def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "stopped"
+    code, told = kill_after(2, folder, how=signal.SIGTERM)
+    assert code == tune_bippo.EXIT_INTERRUPTED
+    assert told.strip().splitlines() == [
+        f"interrupted; what was written until now is kept in {folder}",
+        f"go on with: python -m experiments.tune_bippo --resume {folder}",
+    ]
+    assert rows_so_far(folder, "*") >= 2
 
 
 def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(

@@ -17,6 +17,7 @@ from typing import Any
 
 import envs
 from experiments.benchmark import churn, fl, memory, null_clients
+from experiments.folders import check_writable
 from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 from experiments.tune_run import quiet, start_ray
@@ -127,6 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one benchmark; returns the exit code (0, 1 what was measured is too much, 2 bad input)."""
     arguments = _parser().parse_args(argv)
     try:
+        if arguments.json:
+            check_writable(arguments.json.parent, "--json: folder")
+            arguments.json.parent.mkdir(parents=True, exist_ok=True)
         record = arguments.benchmark(arguments)
         if arguments.json:
             arguments.json.write_text(json.dumps(record, indent=2) + "\n")

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
 _BARE, _SERIAL = "bare loop", "serial"
+#: So that Ray lets those live that wait for their turn; an actor that works has one thread whatever this says.
+_CPUS_PER_ACTOR = 0.1
 
 
 def add_parser(commands: Any) -> None:
@@ -37,7 +39,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--clients", type=int, default=4, metavar="N", help="that train in a round; default: 4")
     parser.add_argument("--epochs", type=int, default=1, metavar="N", help="local epochs; default: 1")
     parser.add_argument("--actors", type=int, nargs="*", default=[2], metavar="N", help="numbers of actors; default: 2")
-    parser.add_argument("--gpus-per-actor", type=float, metavar="X", help="default: an equal share")
+    parser.add_argument("--gpus-per-actor", type=float, metavar="X", help="default: an equal share of all")
     parser.add_argument("--device", default="cpu", help="of the bare loop and of serial; default: cpu")
     parser.add_argument("--rounds", type=int, default=MIN_ROUNDS, metavar="N", help=f"default: {MIN_ROUNDS}, the least")
     parser.add_argument("--variants", action="store_true", help="also time other ways to write the bare loop")
@@ -85,13 +87,25 @@ def _contestants(
         rounds[_BARE if name == "as envs" else name] = _bare_round(config, partition, arguments.clients, options)
     executors: list[Executor] = [SerialExecutor(config)]
     rounds[_SERIAL] = _our_round(executors[0], config, partition, arguments.clients)
-    for number in arguments.actors:
-        from envs.ray_executor import RayExecutor
-
-        wanted = {"executor": "ray", "device": "cpu", "num_actors": number, "gpus_per_actor": arguments.gpus_per_actor}
-        executors.append(RayExecutor(dataclasses.replace(config, **wanted)))
-        rounds[f"{number} actors"] = _our_round(executors[-1], config, partition, arguments.clients)
+    if arguments.actors:
+        executors += _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
+    for number, executor in zip(arguments.actors, executors[1:], strict=True):
+        rounds[_actors(number)] = _our_round(executor, config, partition, arguments.clients)
     return rounds, executors
+
+
+def _actors(number: int) -> str:
+    return f"{number} actor{'s' * (number > 1)}"
+
+
+def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_actor: float | None) -> list[Executor]:
+    """An executor with each of these numbers of actors; all live at once and share the GPUs, but take turns."""
+    from envs.ray_executor import RayExecutor, plan_here
+
+    asked = {"num_actors": sum(numbers), "cpus_per_actor": _CPUS_PER_ACTOR, "gpus_per_actor": gpus_per_actor}
+    config = dataclasses.replace(config, executor="ray", device="cpu", **asked)
+    plan = plan_here(config)
+    return [RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number)) for number in numbers]
 
 
 def _partition(config: FederationConfig) -> Partition:

@@ -12,11 +12,11 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from experiments.folders import check_writable
 from experiments.overhead.report import record, stream_line, targets_table, write_report
 from experiments.overhead.rows import (
     BIPPO,
@@ -112,12 +112,8 @@ def _results_dir(asked: Path | None) -> Path:
     path = (asked or Path("results") / f"overhead-{stamp}").expanduser()
     if (path / ROWS_FILE).exists():
         raise ValueError(f"results folder {path} already holds a run; name another one, or remove it first")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise ValueError(f"results folder {path} cannot be written: {error.strerror}; name another one") from None
+    check_writable(path)
+    path.mkdir(parents=True, exist_ok=True)
     return path
 
 

@@ -16,6 +16,7 @@ from bippo_rllib.central_policy import CentralPolicy
 from bippo_rllib.client_policy import ClientPolicy
 from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
 from envs.models import build_model, num_parameters
+from experiments.folders import check_writable
 from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
 from experiments.report.mac_counts import (
     HIDDEN_SIZE,
@@ -115,6 +116,7 @@ def fl_table() -> list[Record]:
 
 def write_macs_page(folder: Path) -> Path:
     """Write macs.md, macs.png and macs.svg; returns the page."""
+    check_writable(folder, "--macs")
     folder.mkdir(parents=True, exist_ok=True)
     figure = macs_figure({f"{model} ({name})": a_round for name, (model, _, _, a_round) in fl_models().items()})
     png, _ = save_figure(figure, folder, "macs")

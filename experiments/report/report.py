@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.folders import check_writable
 from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.metrics import MethodSummary, summarize
@@ -93,6 +94,7 @@ def _heading(rows: pd.DataFrame, scenario: str) -> str:
 
 def write_report(report: Report, output: Path) -> tuple[Path, Path]:
     """Write report.md and the figures (PNG and SVG); returns the paths of the report and of the accuracy PNG."""
+    check_writable(output, "--output")
     output.mkdir(parents=True, exist_ok=True)
     parts = sections(report, output)
     path = output / REPORT_FILE
