@@ -16,7 +16,7 @@ from typing import Any
 
 _NAMES = {
     "ChurnEvent": "churn",
-    "DeviceChange": "config",
+    "DeviceChange": "device_change",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
     "RayExecutor": "ray_executor",

@@ -7,20 +7,17 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from envs.actor_plan import check_execution
-from envs.checks import flag, not_negative, number, one_of, one_per_client, optional_path, positive, share, whole
+from envs.checks import one_per_client, share
 from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.churn_trace import read_trace
+from envs.config_checks import check_fields
 from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
-from envs.reward import REWARDS
+from envs.device_change import DeviceChange
 
 #: The paper's CPU frequencies.
 CHEAP_FREQ_HZ = 700e6
 EXPENSIVE_FREQ_HZ = 1500e6
 
-PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
-OVERRUN = ("raise", "drop")
-MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 #: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
 _TUPLES = (
     "train_samples",
@@ -32,21 +29,6 @@ _TUPLES = (
     "churn_return_rate",
     "device_changes",
 )
-#: Those that may be nothing else, and what they hold.
-_ONLY_TUPLES = {
-    "late_labels": "numbers of labels, one for each client that joins late",
-    "churn": "ChurnEvent(round, client, 'join' or 'leave')",
-    "device_changes": "DeviceChange(round, client, cpu_freq_hz)",
-}
-
-
-@dataclass(frozen=True)
-class DeviceChange:
-    """From ``round`` on (from 1), ``client`` runs at ``cpu_freq_hz``; it is seen in what the round before returns."""
-
-    round: int
-    client: int
-    cpu_freq_hz: float
 
 
 @dataclass(frozen=True)
@@ -147,17 +129,10 @@ class FederationConfig:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        self._check_choices()
-        self._check_numbers()
         for name in _TUPLES:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name, held in _ONLY_TUPLES.items():
-            if not isinstance(getattr(self, name), tuple):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be a tuple of {held}")
-        self._check_clients()
-        for change in self.device_changes:
-            self._check_change(change)
+        check_fields(self)
         self.churn_schedule()
 
     @property
@@ -225,74 +200,6 @@ class FederationConfig:
 
     def _sizes(self, samples: int | tuple[int, ...] | None, default: int) -> tuple[int, ...]:
         return samples if isinstance(samples, tuple) else (samples or default,) * self.num_clients
-
-    def _check_choices(self) -> None:
-        one_of("dataset", self.dataset, DATASET_DEFAULTS)
-        one_of("model", self.model_name, MODELS)
-        one_of("partition", self.partition, PARTITIONS)
-        one_of("reward", self.reward, REWARDS)
-        one_of("on_overrun", self.on_overrun, OVERRUN)
-        one_of("on_client_failure", self.on_client_failure, OVERRUN)
-        for name in ("with_loss", "mixed_precision", "compile"):
-            flag(name, getattr(self, name))
-        for name in ("data_dir", "churn_trace"):
-            optional_path(name, getattr(self, name))
-        if not isinstance(self.device, str):
-            raise ValueError(f"device is {self.device!r}; it must be a text such as 'cpu' or 'cuda:0'")
-        check_execution(self)
-
-    def _check_numbers(self) -> None:
-        for name in ("num_clients", "rounds", "local_epochs"):
-            whole(name, getattr(self, name), least=1)
-        whole("batch_size", self.local_batch_size, least=1)
-        whole("seed", self.seed, least=0)
-        positive("lr", self.learning_rate)
-        for name in ("alpha", "reward_base", "budget_share"):
-            positive(name, getattr(self, name))
-        not_negative("probing_epochs", self.probing_epochs)
-        share("reward_target", self.reward_target)
-        if self.budget_j is not None:
-            number("budget_j", self.budget_j)
-            if not self.budget_j >= 0.0:
-                raise ValueError(f"budget_j is {self.budget_j}; it must be at least 0 (math.inf for no limit)")
-
-    def _check_clients(self) -> None:
-        """Fields that may hold one value per client."""
-        for name in ("train_samples", "test_samples"):
-            value = getattr(self, name)
-            if value is not None:
-                for size in one_per_client(name, value, self.num_clients) if isinstance(value, tuple) else (value,):
-                    whole(name, size, least=1)
-        if self.partition == "dirichlet_over_clients" and isinstance(self.train_samples, tuple):
-            raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
-        self._check_late_labels()
-        if self.cpu_freq_hz is not None:
-            for freq_hz in one_per_client("cpu_freq_hz", self.cpu_freq_hz, self.num_clients):
-                positive("cpu_freq_hz", freq_hz)
-
-    def _check_late_labels(self) -> None:
-        if not self.late_labels:
-            return
-        for number_of_labels in self.late_labels:
-            whole("late_labels", number_of_labels, least=1)
-        if self.partition != "paper":
-            raise ValueError(f"late_labels is given with partition={self.partition!r}; it goes with 'paper' only")
-        if len(self.late_labels) >= self.num_clients:
-            raise ValueError(
-                f"late_labels is for {len(self.late_labels)} clients of {self.num_clients}; leave at least one other"
-            )
-        if self.cpu_freq_hz is None:
-            raise ValueError("late_labels is given without cpu_freq_hz; say which devices all clients have")
-
-    def _check_change(self, change: DeviceChange) -> None:
-        if not isinstance(change, DeviceChange):
-            raise ValueError(f"device_changes holds {change!r}; it must hold DeviceChange(round, client, cpu_freq_hz)")
-        if not (1 <= change.round <= self.rounds and 0 <= change.client < self.num_clients):
-            raise ValueError(
-                f"{change} is outside the run; rounds go from 1 to {self.rounds}, "
-                f"clients from 0 to {self.num_clients - 1}"
-            )
-        positive("cpu_freq_hz of a DeviceChange", change.cpu_freq_hz)
 
 
 def config_from(**fields: Any) -> FederationConfig:

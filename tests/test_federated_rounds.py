@@ -17,7 +17,7 @@ from tiny_data import write_cifar_batches, write_idx, write_image_folders
 import envs
 from envs.agent_ids import client_names
 from envs.budget import BUDGET_TOLERANCE
-from envs.config import DeviceChange
+from envs.device_change import DeviceChange
 from envs.reward import accuracy_reward
 
 pytestmark = pytest.mark.usefixtures("any_executor")

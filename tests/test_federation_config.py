@@ -8,7 +8,8 @@ import math
 import pytest
 
 from envs.churn import ChurnEvent
-from envs.config import DeviceChange, FederationConfig, config_from, paper_cpu_freq_hz
+from envs.config import FederationConfig, config_from, paper_cpu_freq_hz
+from envs.device_change import DeviceChange
 
 
 def test_none_stands_for_the_data_sets_own():
@@ -70,6 +71,8 @@ def test_two_of_five_in_each_quarter_are_cheap():
         ({"num_clients": 1, "cpu_freq_hz": (0,)}, "cpu_freq_hz is 0; it must be a finite number above 0"),
         ({"device_changes": (DeviceChange(201, 0, 1e9),)}, "rounds go from 1 to 200, clients from 0 to 19"),
         ({"device_changes": (DeviceChange(1, 20, 1e9),)}, "clients from 0 to 19"),
+        ({"device_changes": (DeviceChange("1", 0, 1e9),)}, "round of DeviceChange.* is '1'; it must be a whole number"),
+        ({"device_changes": (DeviceChange(1, -1, 1e9),)}, "client of DeviceChange.* is -1; it must be a whole number"),
         ({"device_changes": (DeviceChange(1, 0, math.inf),)}, "cpu_freq_hz of a DeviceChange is inf"),
         ({"churn": ChurnEvent(1, 0, "leave")}, r"churn is ChurnEvent\(.*; it must be a tuple of ChurnEvent"),
         ({"churn": ((1, 0, "leave"),)}, r"it must hold ChurnEvent\(round, client, 'join' or 'leave'\)"),

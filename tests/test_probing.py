@@ -13,7 +13,8 @@ from test_churn import quick
 import envs
 from envs.budget import BUDGET_TOLERANCE, split_budget
 from envs.churn import ChurnEvent
-from envs.config import DeviceChange, FederationConfig
+from envs.config import FederationConfig
+from envs.device_change import DeviceChange
 from envs.devices import CostModel
 
 # Digits: 20 samples of 64 values, 32 bits each: an epoch at 700 MHz takes 4e-27 * 40,960 bit * 4.9e17 = 8.028160e-5 J,

@@ -102,8 +102,14 @@ def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_
     """An executor with each of these numbers of actors; all live at once and share the GPUs, but take turns."""
     from envs.ray_executor import RayExecutor, plan_here
 
-    asked = {"num_actors": sum(numbers), "cpus_per_actor": _CPUS_PER_ACTOR, "gpus_per_actor": gpus_per_actor}
-    config = dataclasses.replace(config, executor="ray", device="cpu", **asked)
+    config = dataclasses.replace(
+        config,
+        executor="ray",
+        device="cpu",
+        num_actors=sum(numbers),
+        cpus_per_actor=_CPUS_PER_ACTOR,
+        gpus_per_actor=gpus_per_actor,
+    )
     plan = plan_here(config)
     return [RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number)) for number in numbers]
 
