@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-#: Samples in a batch of the evaluation.
-EVALUATION_BATCH = 500
+from envs.packing import EVALUATION_BATCH
 
 
 def train_locally(

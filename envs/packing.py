@@ -9,7 +9,8 @@ from itertools import chain
 
 import numpy as np
 
-from envs.local_training import EVALUATION_BATCH
+#: Samples in a batch of the evaluation.
+EVALUATION_BATCH = 500
 
 
 def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:

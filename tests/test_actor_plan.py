@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envs.actor_plan import ActorPlan, Resources, actor_plan, refusal
 from envs.config import FederationConfig
-from envs.packing import pack
+from envs.packing import evaluation_shares, pack
 
 
 def test_longest_first():
@@ -29,6 +29,20 @@ def test_packing_loses_nothing_and_is_at_most_4_3_of_the_best(loads, num_bins):
         for places in itertools.product(range(num_bins), repeat=len(loads))
     )
     assert 3 * max(sum(loads[item] for item in items) for items in packed) <= 4 * best
+
+
+@given(st.data(), st.integers(1, 4))
+def test_shares_hold_every_client_once_and_places_lead_back_to_the_order_asked_for(data, num_workers):
+    sizes = tuple(data.draw(st.lists(st.integers(0, 700), min_size=1, max_size=12)))
+    clients = tuple(data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True, min_size=1)))
+    shares = evaluation_shares(clients, sizes, num_workers)
+    assert len(shares.groups) == num_workers
+    done = [client for groups in shares.groups for group in groups for client in group]
+    assert [clients[place] for place in shares.places] == done and sorted(done) == sorted(clients)
+    # The groups, which decide the bits of the results, do not depend on the number of workers.
+    groups = sorted(group for share in shares.groups for group in share)
+    assert groups == sorted(evaluation_shares(clients, sizes, 1).groups[0])
+    assert all(len(group) == 1 or sum(sizes[client] for client in group) <= 500 for group in groups)
 
 
 @pytest.mark.parametrize(
