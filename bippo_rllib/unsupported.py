@@ -36,6 +36,10 @@ _SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
     "algorithm_config_overrides_per_module": (({},), "all policies are updated in one batch with one setting"),
     "restart_failed_sub_environments": ((False,), "a restarted environment would lose its rounds"),
     "torch_compile_learner": ((False,), "modules this small do not gain from compilation"),
+    "min_time_s_per_iteration": ((None, 0), "one train() is one environment step"),
+    "min_sample_timesteps_per_iteration": ((0, None), "one train() is one environment step"),
+    "min_train_timesteps_per_iteration": ((0, None), "one train() is one environment step"),
+    "evaluation_num_env_runners": ((0,), f"nothing is evaluated; {_ONE_PROCESS}"),
     "evaluation_interval": ((None, 0), "evaluating would spend budget; use algo.env_runner.sample(explore=False)"),
 }
 

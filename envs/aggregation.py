@@ -42,22 +42,29 @@ class WeightedSum:
     failed: tuple[ClientFailure, ...] = ()
 
 
-def weighted(weights: Tensor, num_samples: int) -> WeightedSum:
+class WeightsTooLarge(ValueError):
+    """Weights that the fixed point cannot hold, or that are not finite."""
+
+
+def weighted(weights: Tensor, num_samples: int, all_samples: int | None = None) -> WeightedSum:
     """One client's contribution.
 
     Args:
         weights: ``float32[P]`` finite flat weights, floating-point buffers included.
         num_samples: The client's training samples, its weight in the average.
+        all_samples: Those of all clients there are; None for just this one's. If every client passes with it, no sum
+            of them can overflow, so that whether a client is refused depends on that client alone.
 
     Raises:
-        ValueError: If a weight is not finite or too large for the fixed point.
+        WeightsTooLarge: If a weight is not finite or too large for the fixed point.
     """
-    largest = float(weights.abs().max())
-    if not largest < 2.0**31:
-        raise ValueError(f"weights as large as {largest:g} cannot be averaged, the limit is {2**31}")
+    # A sample's weight is rounded up by less than a unit, hence the 1.
+    largest, limit = float(weights.abs().max()), (2**31 - 1) / (all_samples or num_samples)
+    if not largest < limit:
+        raise WeightsTooLarge(f"weights as large as {largest:g} cannot be averaged, the limit is {limit:g}")
     # Times a power of two is exact in float32 as well, and half the memory of float64.
     units = (weights * _SCALE).round_().to(torch.int64)
-    bound = _checked((int(largest * _SCALE) + 1) * num_samples, num_samples)
+    bound = (int(largest * _SCALE) + 1) * num_samples
     return WeightedSum(units.mul_(num_samples), num_samples, bound)
 
 

@@ -7,6 +7,8 @@ import numbers
 import os
 from typing import Any
 
+_HUGE = 10**300
+
 
 def one_of(name: str, value: Any, choices: Any) -> None:
     """``value`` is one of ``choices``."""
@@ -15,15 +17,19 @@ def one_of(name: str, value: Any, choices: Any) -> None:
 
 
 def whole(name: str, value: Any, least: int) -> None:
-    """``value`` is a whole number of at least ``least``."""
+    """``value`` is a whole number of at least ``least`` that fits into 64 bits."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    if int(value) >= 2**63:
+        raise ValueError(f"{name} is a number of {len(str(value))} digits; it must be below 2**63")
 
 
 def number(name: str, value: Any) -> None:
-    """``value`` is a number."""
+    """``value`` is a number that fits into a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} is {value!r}; it must be a number")
+    if isinstance(value, int) and abs(value) > _HUGE:
+        raise ValueError(f"{name} is beyond 1e300; it must be a number that a float can hold")
 
 
 def positive(name: str, value: Any) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from envs import aggregation
-from envs.aggregation import ClientFailure, WeightedSum
+from envs.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.client_samples import DataShape, FederationSamples, ResidentSamples
 from envs.config import FederationConfig
 from envs.local_training import evaluate, train_locally
@@ -41,6 +41,7 @@ class ClientWorker:
         """Keeps the samples on the device."""
         self._train = ResidentSamples(samples.train, self._shape.max_value, str(self._device))
         self._test = ResidentSamples(samples.test, self._shape.max_value, str(self._device))
+        self._all_samples = sum(samples.train.sizes)
         self._test_numbers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
@@ -69,8 +70,8 @@ class ClientWorker:
         try:
             self._weights.load(start)
             self._fit(client, key, epochs)
-            return aggregation.weighted(self._weights.get(), self._train.sizes[client])
-        except (FloatingPointError, ValueError) as error:
+            return aggregation.weighted(self._weights.get(), self._train.sizes[client], self._all_samples)
+        except (FloatingPointError, WeightsTooLarge) as error:
             reason = (
                 f"client {client} diverged in round {key.round} at lr={self._config.learning_rate}: {error}; lower lr"
             )

@@ -127,9 +127,9 @@ def judged(result: WeightedSum, clients: Sequence[int], config: FederationConfig
 
 
 def check_device(device: str) -> None:
-    """Raises a ValueError if torch cannot put a tensor on ``device``."""
+    """Raises a ValueError if torch cannot put a tensor on ``device`` and read it back."""
     try:
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()
     except (AssertionError, RuntimeError, NotImplementedError) as error:
         message = str(error).splitlines()[0]
         raise ValueError(f"device {device!r} cannot be used: {message}; use device='cpu'") from error

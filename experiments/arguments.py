@@ -20,6 +20,7 @@ from experiments.study import Study, TrialStart
 from experiments.transfer import find_sources
 
 T = TypeVar("T")
+TRACE = f"{ENV_PREFIX}churn_trace"
 
 DESCRIPTION = """\
 Trains the clients of a simulated federation under an energy budget per round, once per method and seed, side by side
@@ -127,7 +128,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     if arguments.scenario in ELSEWHERE:
         raise ValueError(f"{arguments.scenario} is a command of its own: {ELSEWHERE[arguments.scenario][0]}")
     scenario = look_up("scenario", arguments.scenario, SCENARIOS)
-    settings, search = parse_settings(arguments.set), parse_search(arguments.search)
+    settings, search = _with_whole_paths(parse_settings(arguments.set)), parse_search(arguments.search)
     if arguments.num_samples is not None and not search:
         raise ValueError(
             '--num-samples without --search: name what to search, such as --search "lr=loguniform(1e-4,1e-2)"'
@@ -208,6 +209,12 @@ def _distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
     if beyond:
         raise ValueError(f"{flag} has {beyond[0]}; seeds are whole numbers from 0 to 2**32 - 1")
     return tuple(values)
+
+
+def _with_whole_paths(settings: dict[str, Any]) -> dict[str, Any]:
+    """Trials run in folders of their own, and a study may be resumed from another one."""
+    trace = settings.get(TRACE)
+    return {**settings, TRACE: str(Path(trace).expanduser().resolve())} if isinstance(trace, str) else settings
 
 
 def _positive(flag: str, value: int | None, default: T) -> int | T:

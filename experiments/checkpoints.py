@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from experiments.rows import ROWS_FILE, SCHEMA, write_atomically
+from experiments.rows import COLUMN_NAMES, ROWS_FILE, SCHEMA, read_table, write_atomically
 
 MANIFEST = "manifest.json"
 RESUMED = "resumed_checkpoint"
@@ -88,7 +88,7 @@ def _cut_rows(path: Path, last_round: int) -> None:
     if last_round == 0:
         path.unlink(missing_ok=True)
         return
-    table = pq.read_table(path, partitioning=None, schema=SCHEMA)
+    table = read_table(path).select(COLUMN_NAMES).cast(SCHEMA)
     write_atomically(table.filter(pq.filters_to_expression([("round", "<=", last_round)])), path)
 
 

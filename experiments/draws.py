@@ -38,6 +38,10 @@ def ends(domain: Any) -> list[Any]:
     Ends that are hardly ever drawn count as the nearest number inside, so that `lr=uniform(0, 0.1)` is above 0. A
     normal distribution has no ends; its mean stands for it.
     """
+    return [end.item() if isinstance(end, np.generic) else end for end in _ends(domain)]
+
+
+def _ends(domain: Any) -> list[Any]:
     from ray.tune.search.sample import Integer
 
     if isinstance(domain, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ def check_writable(path: Path, what: str = "results folder") -> None:
     Raises:
         ValueError: If it is a file, or it or the folder that it would be made in cannot be written.
     """
-    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    existing = next(folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder))
     if not existing.is_dir():
         raise ValueError(f"{what} {path}: {existing} is a file; name a folder")
     try:

@@ -94,10 +94,7 @@ class RowWriter:
 
     def continue_after(self, round_number: int) -> list[Mapping[str, Any]]:
         """Take up the rows up to a round that are in the file already, and return them."""
-        table = pq.read_table(self.path, partitioning=None, schema=SCHEMA)
-        absent = {column.name: column.absent for column in COLUMNS if column.absent is not None}
-        rows = [row | {name: value for name, value in absent.items() if row[name] is None} for row in table.to_pylist()]
-        self._rows = [row for row in rows if row["round"] <= round_number]
+        self._rows = [row for row in read_table(self.path).to_pylist() if row["round"] <= round_number]
         self._num_written = len(self._rows)
         return list(self._rows)
 
@@ -117,6 +114,29 @@ class RowWriter:
         write_atomically(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
         self._num_written = len(self._rows)
         self._written_at = time.monotonic()
+
+
+def read_table(path: Path) -> pa.Table:
+    """One trial's rows as they are in its file, whole as far as columns that came later have a meaning when absent.
+
+    Raises:
+        OSError: If the file cannot be read.
+        pa.ArrowException: If it is no Parquet file.
+    """
+    table = pq.read_table(path, partitioning=None)
+    for column in COLUMNS:
+        if column.absent is None:
+            continue
+        found = column.name in table.column_names
+        if found and not table[column.name].null_count:
+            continue
+        values = table[column.name].to_pylist() if found else [None] * len(table)
+        filled = pa.array([column.absent if value is None else value for value in values], column.dtype)
+        if found:
+            table = table.set_column(table.column_names.index(column.name), column.field(), filled)
+        else:
+            table = table.append_column(column.field(), filled)
+    return table
 
 
 def write_atomically(table: pa.Table, path: Path) -> None:
@@ -155,14 +175,11 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
 
 def _read_file(path: Path) -> pd.DataFrame | None:
     try:
-        table = pq.read_table(path, partitioning=None)
+        table = read_table(path)
         frame = table.to_pandas()
     except (OSError, pa.ArrowException) as error:
         print(f"warning: left out {path}, which is not a readable Parquet file ({_first_line(error)})", file=sys.stderr)
         return None
-    for column in COLUMNS:
-        if column.absent is not None and column.name not in frame.columns:
-            frame[column.name] = [column.absent] * len(frame)
     missing = [name for name in COLUMN_NAMES if name not in frame.columns]
     if missing:
         print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)

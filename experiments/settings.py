@@ -40,7 +40,8 @@ _FIXED_BY_STUDY = {
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
 }
-_FIXED_BY_STUDY |= {"seed": "--seeds"}
+_PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
+_FIXED_BY_STUDY |= {"env": "--scenario", "seed": "--seeds"}
 _FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")
 
 
@@ -99,6 +100,8 @@ def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, An
     try:
         arguments = [ast.literal_eval(node) for node in call.args]
         keywords = {str(node.arg): ast.literal_eval(node.value) for node in call.keywords}
+        if any(isinstance(argument, set | dict) for argument in (*arguments, *keywords.values())):
+            raise ValueError("a set has no order, so that draws would differ from run to run")
     except (ValueError, TypeError):
         raise ValueError(f"--search {key}={expression}: arguments must be plain numbers, texts or lists") from None
     return call.func.id, arguments, keywords
@@ -172,6 +175,10 @@ def _unknown_setting(key: str, known: Sequence[str]) -> str:
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:
+    if not isinstance(default, _PLAIN):
+        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {type(default).__name__}")
+    if isinstance(default, dict) and not isinstance(value, dict):
+        raise ValueError(f"setting {key}={value!r}: expected a dict, such as {key}={default!r}")
     if isinstance(default, bool) or not isinstance(default, int | float):
         return
     if isinstance(value, bool) or not isinstance(value, int | float):

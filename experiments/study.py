@@ -138,10 +138,8 @@ class Study:
 def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
-    from envs.executors import check_device
     from experiments.placement import nodes_for, place
 
-    check_device(str(study.federation.get("device", "cpu")))
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
     _check_ends(study)
@@ -158,10 +156,7 @@ def check_study(study: Study) -> None:
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     """Settings that are fine one by one may not go together."""
     try:
-        for method in study.methods:
-            _config(study, method, draw).validate()
-        if split_settings(draw)[1]:
-            _check_federations(study, draw, study.seeds[0])
+        _check_settings(study, draw)
     except ValueError as error:
         if not draw:
             raise
@@ -170,17 +165,31 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
 
 def _check_ends(study: Study) -> None:
     """What the search spaces may yield, one key at a time, whatever is drawn this time."""
+    first = study.draws[0]
     for key, expression in study.search.items():
         for value in ends(sampling_domain(key, expression)):
-            changed = {**study.draws[0], key: value}
             try:
-                _config(study, study.methods[0], changed).validate()
-                if key.startswith(ENV_PREFIX):
-                    _check_federations(study, changed, study.seeds[0])
+                _check_settings(study, {**first, key: value})
             except ValueError as error:
-                if key.removeprefix(ENV_PREFIX) not in str(error):
-                    raise  # something else is wrong
+                if key.removeprefix(ENV_PREFIX) not in str(error) and _is_refused(study, first):
+                    continue  # something else is wrong, and said about the draw
                 raise ValueError(f"--search {key}={expression} reaches {value!r}: {error}") from None
+
+
+def _is_refused(study: Study, draw: Mapping[str, Any]) -> bool:
+    try:
+        _check_settings(study, draw)
+    except ValueError:
+        return True
+    return False
+
+
+def _check_settings(study: Study, draw: Mapping[str, Any]) -> None:
+    """The study's settings with those of one draw, for all methods and the first seed."""
+    for method in study.methods:
+        _config(study, method, draw).validate()
+    if split_settings(draw)[1]:
+        _check_federations(study, draw, study.seeds[0])
 
 
 def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
@@ -195,6 +204,7 @@ def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
 def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
+    from envs.executors import check_device
 
     settings = {**study.federation, **study.execution, **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
@@ -202,6 +212,7 @@ def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> Fede
         federation = METHODS[method].needs_met(settings)
         if federation not in seen:
             seen.append(federation)
+            check_device(str(federation.get("device", "cpu")))
             env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
     return env
 

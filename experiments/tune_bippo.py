@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.arguments import parser, study_of
 from experiments.disk_space import full_disk_message, tells_of_full_disk
+from experiments.interrupts import terminate_as_interrupt
 from experiments.methods import METHODS
 from experiments.provenance import RUN_FILE
 from experiments.resume import ready
@@ -40,6 +41,7 @@ def listing() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
     argv = sys.argv[1:] if argv is None else argv
+    terminate_as_interrupt()
     try:
         return _main(argv)
     except KeyboardInterrupt:
@@ -81,15 +83,14 @@ def _one_line(error: Exception) -> str:
 
 def _run(study: Study) -> int:
     print(_announcement(study), flush=True)
-    if study.starts is not None:
-        study = ready(study)
     try:
+        if study.starts is not None:
+            study = ready(study)
         failures = run_study(study) if study.trial_starts else []
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         print(f"go on with: {_resume_command(study)}", file=sys.stderr)
-        if any(study.results_dir.rglob(ROWS_FILE)):
-            _finish(study, _print_report)
+        _report(study)
         return EXIT_INTERRUPTED
     except Exception as error:
         if tells_of_full_disk(error):
@@ -100,11 +101,10 @@ def _run(study: Study) -> int:
         if (study.results_dir / RUN_FILE).exists():
             print(f"go on with: {_resume_command(study)}", file=sys.stderr)
         return EXIT_FAILED_TRIALS
-    if any(study.results_dir.rglob(ROWS_FILE)):
-        _finish(study, _print_report)
+    code = _report(study)
     for failure in failures:
         print(_failure_line(failure), file=sys.stderr)
-    return EXIT_FAILED_TRIALS if failures else 0
+    return code or (EXIT_FAILED_TRIALS if failures else 0)
 
 
 def _full_disk(study: Study) -> int:
@@ -149,12 +149,20 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _finish(study: Study, act: Callable[[Study], None]) -> None:
-    """A study whose rows cannot be reported must still say what failed."""
+def _report(study: Study) -> int:
+    """Print and write the report if there are rows; returns the exit code. Failed trials are still to be named."""
+    if not any(study.results_dir.rglob(ROWS_FILE)):
+        return 0
     try:
-        act(study)
+        _print_report(study)
+    except KeyboardInterrupt:
+        folder = _quoted(study.results_dir)
+        print(f"\ninterrupted while reporting; once more: python -m experiments.report {folder}", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"error: no report: {_one_line(error)}", file=sys.stderr)
+        return EXIT_FAILED_TRIALS
+    return 0
 
 
 def _print_report(study: Study) -> None:

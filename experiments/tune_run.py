@@ -6,16 +6,14 @@ import dataclasses
 import errno
 import logging
 import os
-import signal
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from experiments.asha_journal import JOURNAL_FILE
 from experiments.federation_record import resolve
-from experiments.methods import METHODS
+from experiments.interrupts import heed_interrupts, ignore_interrupts, terminate_as_interrupt
 from experiments.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
 from experiments.provenance import add_resumption, add_warmup_energy, write_run_info
 from experiments.settings import split_settings
@@ -60,22 +58,29 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     study.results_dir.mkdir(parents=True, exist_ok=True)
     if study.starts is None:
         searches_federation = bool(split_settings(study.search)[1])
-        federation = METHODS[study.methods[0]].needs_met({**study.federation, "rounds": study.rounds})
+        # Not all methods are charged for probing, and without it the clients are the same.
+        federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
         resolved = None if searches_federation else resolve(federation)
         write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
     else:
         add_resumption(study.results_dir)
     out = out or sys.stdout
     print("starting Ray ...", file=out, flush=True)
-    started_ray = start_ray(study.parallel_trials)
-    if threading.current_thread() is threading.main_thread():
-        # As Ctrl-C, for `ray job stop`, batch systems and kill. Ray has just set a handler of its own.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        started_ray = start_ray(study.parallel_trials)
+    except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
+        raise KeyboardInterrupt from exit_
+    terminate_as_interrupt()
     try:
         return _run_trials(study, out)
+    except KeyboardInterrupt:
+        print("\nstopping ...", file=sys.stderr, flush=True)
+        raise
     finally:
+        ignore_interrupts()
         if started_ray:
             ray.shutdown()
+        heed_interrupts()
 
 
 def start_ray(parallel_trials: int | None) -> bool:
@@ -103,7 +108,8 @@ def start_ray(parallel_trials: int | None) -> bool:
     except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
         what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConnectionError(f"Ray did not {what}: {reason}") from error
+        token = "" if address == "local" else " (if it wants a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
+        raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
     return True
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.aggregation import mean, merged, weighted
+from envs.aggregation import WeightsTooLarge, mean, merged, weighted
 
 
 def random_clients(seed, count):
@@ -71,3 +71,18 @@ def test_weights_that_cannot_be_averaged_are_refused(bad):
 def test_nothing_to_average():
     with pytest.raises(ValueError, match="no client to average"):
         merged([])
+
+
+@settings(max_examples=50, deadline=None)
+@given(samples=st.lists(st.integers(1, 500), min_size=1, max_size=20), size=st.floats(1.0, 2.0**31))
+def test_clients_that_pass_alone_never_overflow_together(samples, size):
+    try:
+        parts = [weighted(torch.tensor([size, -size]), number, sum(samples)) for number in samples]
+    except WeightsTooLarge:
+        # Refused by its weights alone: a client with other samples is refused as well.
+        for number in samples:
+            with pytest.raises(WeightsTooLarge):
+                weighted(torch.tensor([size, -size]), number, sum(samples))
+    else:
+        average = mean(merged(parts))
+        assert average.tolist() == pytest.approx([size, -size], rel=1e-6)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,18 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--search gamma=uniform(0.5,1.5)", "--search gamma=uniform(0.5,1.5) reaches 1.49999"),
         ("--search num_epochs=randint(0,9)", "--search num_epochs=randint(0,9) reaches 0: num_epochs is 0"),
         ("--search epsilon=choice([0.5,2])", "--search epsilon=choice([0.5,2]) reaches 2: epsilon"),
+        (
+            "--set min_time_s_per_iteration=1",
+            "min_time_s_per_iteration=1 is not supported by BIPPO: one train() is one",
+        ),
+        ("--set policies=1", "setting policies=1: expected a dict"),
+        ("--set callbacks_class=1", "setting callbacks_class cannot be given here"),
+        ("--set env=foo", "--set env: use --scenario for this one"),
+        ("--set env.device=meta", "device 'meta' cannot be used"),
+        ("--search env.device=grid_search(['cpu','nonsense'])", "reaches 'nonsense': device 'nonsense' cannot be used"),
+        (f"--set env.lr=1{'0' * 400}", "lr is beyond 1e300"),
+        (f"--set env.batch_size=1{'0' * 30}", "batch_size is a number of 31 digits; it must be below 2**63"),
+        ("--search env.num_clients=choice([5,1])", "budget"),
         ("--search lr=grid_search([])", "--search lr=grid_search([]): there is nothing in the list"),
         (
             "--search lr=quniform(0.1,0.9,0)",
@@ -220,6 +235,49 @@ def test_a_file_in_the_place_of_a_folder_is_said_before_anything_is_run(command,
     assert main([*arguments, str(tmp_path / "file" / "inside")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and f"{tmp_path / 'file'} is a file; name a folder" in line
+
+
+def test_a_signal_during_the_report_says_how_to_have_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(study: Study) -> list[Failure]:
+        write_trial(study.results_dir, make_rows([0.5]))
+        return []
+
+    def stopped(study: Study) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    monkeypatch.setattr(tune_bippo, "run_study", run)
+    monkeypatch.setattr(tune_bippo, "_print_report", stopped)
+    assert tune_bippo.main(["--seeds", "7", "--results-dir", str(tmp_path / "r")]) == tune_bippo.EXIT_INTERRUPTED
+    told = capsys.readouterr().err.strip()
+    assert told == f"interrupted while reporting; once more: python -m experiments.report {tmp_path / 'r'}"
+
+
+def test_rows_that_cannot_be_reported_are_no_success(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(study: Study) -> list[Failure]:
+        for copy in ("a", "b"):
+            write_trial(study.results_dir / copy, make_rows([0.5]))
+        return []
+
+    monkeypatch.setattr(tune_bippo, "run_study", run)
+    assert tune_bippo.main(["--seeds", "7", "--results-dir", str(tmp_path / "r")]) == 1
+    assert "error: no report: " in capsys.readouterr().err
+
+
+def test_a_churn_trace_is_found_from_a_trials_own_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Study] = []
+    monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
+    monkeypatch.chdir(tmp_path)
+    Path("trace.csv").write_text("client,join_round,leave_round\n0,0,5\n")
+    tune_bippo.main(["--seeds", "7", "--set", "env.churn_trace=trace.csv", "--results-dir", "r"])
+    assert capsys.readouterr().err == ""
+    assert started[0].settings == {"env.churn_trace": str(tmp_path / "trace.csv")}
 
 
 def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_path, monkeypatch, capsys):

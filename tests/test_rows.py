@@ -11,6 +11,7 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments import rows as rows_module
+from experiments.checkpoints import _cut_rows
 from experiments.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
@@ -129,6 +130,8 @@ def test_files_from_before_a_column_was_added_are_read_and_continued(tmp_path: P
     rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j", "failed"]), path)
     after = read_rows(tmp_path)
     assert set(after["probing_j"]) == {0.0} and after["failed"].map(len).tolist() == [0] * 3
+    _cut_rows(path, 2)  # as a resumed study does
+    assert read_rows(tmp_path)["failed"].map(len).tolist() == [0] * 2
     taken_up = RowWriter(path.parent).continue_after(2)
     assert [(row["probing_j"], list(row["failed"])) for row in taken_up] == [(0.0, []), (0.0, [])]
 

@@ -65,6 +65,12 @@ def test_bad_expressions_are_refused_without_being_run(item: str, message: str) 
         parse_search([item])
 
 
+@pytest.mark.parametrize("expression", ["choice({'a','b'})", "choice({1: 2})", "grid_search({1, 2})"])
+def test_what_has_no_order_is_no_search_space(expression: str) -> None:
+    with pytest.raises(ValueError, match="arguments must be plain numbers, texts or lists"):
+        sampling_domain("lr", expression)
+
+
 @pytest.mark.parametrize("expression", ["uniform(1)", "loguniform(0, 1)", "choice([])", "uniform(0, 1, 2, 3)"])
 def test_arguments_that_tune_refuses_are_one_line(expression: str) -> None:
     with pytest.raises(ValueError, match="--search lr=") as error:
