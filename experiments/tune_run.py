@@ -74,7 +74,7 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     try:
         return _run_trials(study, out)
     except KeyboardInterrupt:
-        print("\nstopping ...", file=sys.stderr, flush=True)
+        print(f"\nstopping; rows are kept in {study.results_dir} ...", file=sys.stderr, flush=True)
         raise
     finally:
         ignore_interrupts()

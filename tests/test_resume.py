@@ -215,7 +215,7 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     code, told = kill_after(2, folder, how=signal.SIGTERM)
     assert code == tune_bippo.EXIT_INTERRUPTED
     assert told.strip().splitlines() == [
-        "stopping ...",
+        f"stopping; rows are kept in {folder} ...",
         "",
         f"interrupted; what was written until now is kept in {folder}",
         f"go on with: python -m experiments.tune_bippo --resume {folder}",
