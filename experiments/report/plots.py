@@ -13,7 +13,7 @@ import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import Formatter, MaxNLocator
 
 from experiments.report.churn_moments import find_churn
 from experiments.report.metrics import one_trial_per_seed
@@ -123,7 +123,20 @@ def round_axis(axes: Axes, label: str = "FL round") -> None:
 def accuracy_axis(axes: Axes, label: str) -> None:
     """Accuracies are shares of 1 in rows and per cent in figures."""
     axes.set_ylabel(label)
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(PercentTicks())
+
+
+class PercentTicks(Formatter):
+    """Shares of 1 as per cent, all with as many decimals as the one that needs most: a rounded tick misleads."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{100 * x:.6f}".rstrip("0").rstrip(".")
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of one axis."""
+        decimals = max((len(self(value).partition(".")[2]) for value in values), default=0)
+        return [f"{100 * value:.{decimals}f}" for value in values]
 
 
 def fitted(title: str, width_in: float) -> str:
