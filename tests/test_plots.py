@@ -102,10 +102,12 @@ def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
     assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
 
 
-def test_two_studies_side_by_side_share_colours_and_differ_in_dashes() -> None:
+def test_two_studies_side_by_side_differ_in_lightness_and_dashes() -> None:
     trials = [make_rows([0.5], method, setting=setting) for method in ("bippo", "ippo") for setting in ("a", "b")]
     styles = [group.style for group in groups(_rows(*trials))]
-    assert [style.color for style in styles] == [STYLES["bippo"].color] * 2 + [STYLES["ippo"].color] * 2
+    assert [style.color for style in styles[::2]] == [STYLES["bippo"].color, STYLES["ippo"].color]
+    for own, again in (styles[:2], styles[2:]):
+        np.testing.assert_allclose(1 - np.array(to_rgb(again.color)), (1 - np.array(to_rgb(own.color))) / 2, atol=0.01)
     assert styles[0].dashes != styles[1].dashes and styles[2].dashes != styles[3].dashes
 
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
 
@@ -85,7 +86,7 @@ def groups(rows: pd.DataFrame) -> list[Group]:
 
 
 def _styles(names: Sequence[str]) -> list[Style]:
-    """Each method's own; where every method stands twice, the second of it with sparse dots and no hatch.
+    """Each method's own; where every method stands twice, the second of it lighter, with dots and no hatch.
 
     Where methods stand more often, as in a search, or one is not known: the styles in turn.
     """
@@ -93,10 +94,16 @@ def _styles(names: Sequence[str]) -> list[Style]:
     if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
         own = [STYLES[name] for name in names]
         return [
-            style._replace(dashes=(1, 3), hatch="") if again else style
+            style._replace(color=_lighter(style.color), dashes=(1, 1.5), hatch="") if again else style
             for style, again in zip(own, repeats, strict=True)
         ]
     return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
+
+
+def _lighter(color: str) -> str:
+    """Half way to white."""
+    red, green, blue = to_rgb(color)
+    return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
 
 
 def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
