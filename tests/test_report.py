@@ -129,6 +129,14 @@ def test_a_search_lists_settings_by_length_then_accuracy(tmp_path: Path) -> None
     ]
 
 
+def test_a_method_of_a_search_that_never_began_is_named(tmp_path: Path) -> None:
+    for n in range(3):
+        write_trial(tmp_path, make_rows(HIGH, setting=f"lr=0.{n + 1}"))
+    search = {"search": {"lr": "loguniform(1e-4,1e-1)"}, "num_samples": 3}
+    found = _with_info(tmp_path, dataclasses.replace(INFO, methods=["ippo", "bippo"], seeds=[7], **search))
+    assert found.shortfalls == ["ippo: 0 of 3 trials have rows"]
+
+
 def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Path, blank_figures: None) -> None:
     write_trial(tmp_path, make_rows(HIGH))
     write_run_info(tmp_path, INFO)
