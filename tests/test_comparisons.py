@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
 from experiments.provenance import RunInfo, write_run_info
+from experiments.report import comparison_sections as comparison_sections_module
 from experiments.report.churn_moments import Moment, find_churn, trial_moments
 from experiments.report.comparison_sections import check_against, comparison_sections
 from experiments.report.comparisons import churn_comparison, compare_rows, jump_start, on_common_seeds
@@ -93,8 +95,10 @@ def test_nothing_in_common_is_no_comparison() -> None:
     assert compare_rows("bippo", rows, rows, first=4) is None
 
 
-def _study(folder: Path, accuracy: list[float], churn_after: int | None = None, **changes: object) -> Path:
-    trial = make_rows(accuracy)
+def _study(
+    folder: Path, accuracy: list[float], churn_after: int | None = None, budget_j: float = 2.0, **changes: object
+) -> Path:
+    trial = make_rows(accuracy, budget_j=budget_j)
     write_trial(folder, trial if churn_after is None else _with_clients(trial, churn_after, [0]))
     write_run_info(folder, dataclasses.replace(INFO, **changes))  # type: ignore[arg-type]
     return folder
@@ -114,6 +118,34 @@ def test_sections_appear_only_where_they_apply(tmp_path: Path) -> None:
     (transfer,) = comparison_sections(pretrained, plain, tmp_path)
     assert "Policies from `runs/x/checkpoint` beside" in transfer and (tmp_path / "transfer.png").exists()
     assert "| bippo | 1–20 | 7 | 0.700" in transfer and "| bippo | 1–30 | 7 | 0.700" in transfer
+
+
+def test_the_churn_figure_ends_with_the_compared_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+
+    def keep(figure: Figure, output: Path, name: str) -> tuple[Path, Path]:
+        figures.append(figure)
+        return output / f"{name}.png", output / f"{name}.svg"
+
+    monkeypatch.setattr(comparison_sections_module, "save_figure", keep)
+    short = read_results([_study(tmp_path / "short", [0.4] * 30, churn_after=20)])
+    long = read_results([_study(tmp_path / "long", [0.5] * 60)])
+    comparison_sections(short, long, tmp_path)
+    # The other way round: of 60 rounds with a change after 50 only the first 30 have a partner.
+    late = read_results([_study(tmp_path / "late", [0.4] * 60, churn_after=50)])
+    comparison_sections(late, read_results([_study(tmp_path / "plain", [0.5] * 30)]), tmp_path)
+    for figure in figures:
+        axes = figure.axes[0]
+        assert [max(line.get_xdata()) for line in axes.lines[:2]] == [30, 30] and axes.get_xlim()[1] < 32
+
+
+def test_unequal_budgets_are_said(tmp_path: Path) -> None:
+    churned = read_results([_study(tmp_path / "churned", [0.4] * 30, churn_after=20, budget_j=2.5)])
+    (text,) = comparison_sections(churned, read_results([_study(tmp_path / "plain", [0.5] * 30)]), tmp_path)
+    assert "the budget of a compared round is 2.5 J with churn and 2 J without" in text
+    alike = read_results([_study(tmp_path / "alike", [0.5] * 30, budget_j=2.5)])
+    (text,) = comparison_sections(churned, alike, tmp_path)
+    assert "budget" not in text
 
 
 @pytest.mark.parametrize(

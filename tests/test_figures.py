@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,41 @@ def test_selection_fits_and_names_kinds_whatever_the_number_of_methods(num_metho
     for axes in left:
         assert [label.get_text() for label in axes.get_yticklabels()] == ["client 0\n2 labels", "client 1\n1 label"]
         assert all(label.get_visible() for label in axes.get_yticklabels())
+
+
+def _one_kind_each(num_clients: int, freq_hz: float = 7e8) -> FederationRecord:
+    clients = [ClientRecord(n, {str(label): 9 for label in range(n + 1)}, freq_hz, 1.0) for n in range(num_clients)]
+    return FederationRecord([str(label) for label in range(num_clients)], 5, ModelRecord("cnn", 10, 100), clients)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("num_methods", "num_clients"), [(1, 1), (2, 2), (3, 3), (3, 2), (1, 8), (4, 8)])
+def test_selection_of_few_clients_at_one_cpu_frequency_is_laid_out_without_overlap(
+    num_methods: int, num_clients: int, tmp_path: Path
+) -> None:
+    live = {"clients": list(range(num_clients)), "selected": [0]}
+    methods = ["bippo", "ippo", "fedavg", "poc"][:num_methods]
+    figure = selection_figure(
+        _rows(*(make_rows([0.5] * 4, method=method, **live) for method in methods)),
+        _one_kind_each(num_clients),
+        "title",
+    )
+    save_figure(figure, tmp_path, "selection")
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert len(boxes) == num_clients
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
+
+
+def test_kinds_that_would_not_fit_the_axis_are_not_named(rows: pd.DataFrame) -> None:
+    axes = selection_figure(rows, _one_kind_each(40), "title").axes[0]
+    assert axes.get_ylabel() == "client" and not any("label" in tick.get_text() for tick in axes.get_yticklabels())
+
+
+def test_one_client_without_a_record_has_one_whole_number(tmp_path: Path) -> None:
+    figure = selection_figure(_rows(make_rows([0.5] * 4, clients=[0], selected=[0])), None, "title")
+    save_figure(figure, tmp_path, "selection")
+    low, high = sorted(figure.axes[0].get_ylim())
+    assert [tick for tick in figure.axes[0].get_yticks() if low <= tick <= high] == [0]
 
 
 def test_energy_shows_the_budget_unless_it_is_infinite(rows: pd.DataFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.image import imread
 from row_factory import make_rows
 
 from experiments.report.figures.accuracy import accuracy_figure, curves
+from experiments.report.figures.distribution import distribution_figure
 from experiments.report.plots import STYLES, fitted, groups, save_figure
 
 
@@ -53,6 +55,21 @@ def test_axes_name_quantity_unit_and_smoothing(rows: pd.DataFrame) -> None:
     assert axes.get_ylabel() == "accuracy, mean over clients (%)\nmean of the last 10 rounds"
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.63, 0.8), (0.6, 0.612), (0.5, 0.5), (0.0, 1.0)])
+@pytest.mark.parametrize("draw", [accuracy_figure, distribution_figure])
+def test_labels_of_accuracy_ticks_are_their_values(draw: Callable[..., Figure], low: float, high: float) -> None:
+    figure = draw(_rows(make_rows(np.linspace(low, high, 30))), None, "title")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+        np.testing.assert_allclose([float(label) / 100 for label in labels], axes.get_yticks(), atol=1e-12)
+        assert len(set(labels)) == len(labels) >= 3
+
+
+def test_a_target_between_whole_per_cents_is_not_rounded(rows: pd.DataFrame) -> None:
+    assert _texts(accuracy_figure(rows, 0.825, "title"))[-1] == "target 82.5 %"
+
+
 def test_a_study_shorter_than_the_window_is_drawn_round_by_round() -> None:
     axes = accuracy_figure(_rows(make_rows([0.2, 0.4, 0.6])), 0.8, "title").axes[0]
     assert axes.get_ylabel() == "accuracy, mean over clients (%)"
@@ -85,10 +102,12 @@ def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
     assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
 
 
-def test_two_studies_side_by_side_share_colours_and_differ_in_dashes() -> None:
+def test_two_studies_side_by_side_differ_in_lightness_and_dashes() -> None:
     trials = [make_rows([0.5], method, setting=setting) for method in ("bippo", "ippo") for setting in ("a", "b")]
     styles = [group.style for group in groups(_rows(*trials))]
-    assert [style.color for style in styles] == [STYLES["bippo"].color] * 2 + [STYLES["ippo"].color] * 2
+    assert [style.color for style in styles[::2]] == [STYLES["bippo"].color, STYLES["ippo"].color]
+    for own, again in (styles[:2], styles[2:]):
+        np.testing.assert_allclose(1 - np.array(to_rgb(again.color)), (1 - np.array(to_rgb(own.color))) / 2, atol=0.01)
     assert styles[0].dashes != styles[1].dashes and styles[2].dashes != styles[3].dashes
 
 

@@ -29,11 +29,12 @@ INFO = RunInfo(
     seeds=[7, 28],
     command="python -m experiments.tune_bippo",
 )
+CLIENTS = [ClientRecord(0, {"0": 30, "1": 20}, 7e8, 1.0), ClientRecord(1, {"1": 40}, 1.5e9, 2.0)]
 RESOLVED = FederationRecord(
     classes=["zero", "one"],
     local_epochs=5,
     model=ModelRecord("cnn", 10, 100),
-    clients=[ClientRecord(0, {"0": 30, "1": 20}, 7e8, 1.0), ClientRecord(1, {"1": 40}, 1.5e9, 2.0)],
+    clients=CLIENTS,
 )
 HIGH, LOW = [0.9] * 12, [0.5] * 12
 
@@ -129,6 +130,14 @@ def test_a_search_lists_settings_by_length_then_accuracy(tmp_path: Path) -> None
     ]
 
 
+def test_a_method_of_a_search_that_never_began_is_named(tmp_path: Path) -> None:
+    for n in range(3):
+        write_trial(tmp_path, make_rows(HIGH, setting=f"lr=0.{n + 1}"))
+    search = {"search": {"lr": "loguniform(1e-4,1e-1)"}, "num_samples": 3}
+    found = _with_info(tmp_path, dataclasses.replace(INFO, methods=["ippo", "bippo"], seeds=[7], **search))
+    assert found.shortfalls == ["ippo: 0 of 3 trials have rows"]
+
+
 def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Path, blank_figures: None) -> None:
     write_trial(tmp_path, make_rows(HIGH))
     write_run_info(tmp_path, INFO)
@@ -191,6 +200,16 @@ def test_churn_is_in_the_heading(tmp_path: Path) -> None:
         row["clients"] = [1]
     write_trial(tmp_path, trial)
     assert build_report(tmp_path).heading == "digits: 2 clients, 12 rounds, seed 7; 1 client leaves after round 6"
+
+
+def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: None) -> None:
+    alone = {"num_clients": 1, "clients": [0], "selected": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
+    write_trial(tmp_path, make_rows([0.5], **alone))
+    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])))
+    path, _ = write_report(build_report(tmp_path), tmp_path)
+    text = path.read_text()
+    assert text.startswith("# fashion-mnist: 1 client, 1 round, seed 7\n") and "here 1 round was run" in text
+    assert "2 labels (1 client)" in text
 
 
 def test_several_folders_make_one_report(

@@ -25,6 +25,8 @@ from experiments.naming import look_up
 from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
+#: Printed with them: who divides the printed times gets something else.
+RATIOS = "ratios are medians of the rounds' ratios"
 _BARE, _SERIAL = "bare loop", "serial"
 #: So that Ray lets those live that wait for their turn; an actor that works has one thread whatever this says.
 _CPUS_PER_ACTOR = 0.1
@@ -171,7 +173,7 @@ def text(record: dict[str, Any]) -> str:
     width = max(map(len, record["milliseconds"]))
     lines = [
         f"fl: {record['scenario']}, {record['clients']} clients train {record['local_epochs']} epoch(s), all are "
-        f"evaluated; median of {record['rounds']} rounds in turns",
+        f"evaluated; median of {record['rounds']} rounds in turns; {RATIOS}",
         "",
     ]
     for name, milliseconds in record["milliseconds"].items():

@@ -17,6 +17,7 @@ from envs.config import FederationConfig
 from envs.models import build_model, get_flat
 from envs.partition import Partition
 from envs.round_key import RoundKey
+from experiments.benchmark.fl import RATIOS
 
 MIN_ROUNDS = 20
 #: Share of the clients that train, above the few of the smallest federation.
@@ -118,7 +119,8 @@ def _seconds(act: Callable[[], None]) -> float:
 
 def text(record: dict[str, Any]) -> str:
     """What is printed."""
-    lines = [f"null-clients: {record['actors']} actors, median of {record['rounds']} rounds in turns", ""]
+    actors, rounds = record["actors"], record["rounds"]
+    lines = [f"null-clients: {actors} actors, median of {rounds} rounds in turns; {RATIOS}", ""]
     for found in record["federations"]:
         lines.append(
             f"{found['clients']:5d} clients, {found['selected']:4d} train   round {found['round_ms']:8.2f} ms   "

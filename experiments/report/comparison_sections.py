@@ -8,7 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.report.churn_moments import find_churn
-from experiments.report.comparisons import JUMP_START_ROUNDS, Comparison, churn_comparison, jump_start, on_common_seeds
+from experiments.report.comparisons import (
+    JUMP_START_ROUNDS,
+    Comparison,
+    churn_comparison,
+    jump_start,
+    on_common_rounds,
+)
 from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.plots import save_figure
 from experiments.report.results import Results
@@ -77,6 +83,7 @@ def _churn_section(results: Results, against: Results, output: Path) -> str:
             "## Churn",
             f"{churn.words[0].upper()}{churn.words[1:]}. Mean accuracy over the live clients, beside the same methods "
             f"and seeds without churn ({_names(against)}); the difference is with − without.",
+            *_budgets(results, against),
             f"From round {churn.first_round} on:",
             _table(after, "churn"),
             *(["Before that:", _table(before, "churn")] if before else []),
@@ -128,21 +135,41 @@ def _record(comparison: Comparison, ours: str, others: str) -> Record:
     }
 
 
+def _budgets(results: Results, against: Results) -> list[str]:
+    """A sentence where the two studies did not have the same joules, as methods are compared on equal ones."""
+    pairs = _compared_rows(results, against)
+    if not pairs:
+        return []
+    ours, others = (f"{pd.concat(rows)['budget_j'].mean():.4g} J" for rows in zip(*pairs, strict=True))
+    if ours == others:
+        return []
+    return [
+        f"The two studies did not have equal joules: the budget of a compared round is {ours} with churn and {others} "
+        "without, in the mean."
+    ]
+
+
 def _figure(results: Results, against: Results, kind: str, output: Path) -> str:
-    """Rolling means of the methods and seeds that both have."""
-    ours, others = _WHAT_DIFFERS[kind]
+    """Rolling means of the methods, seeds and rounds that are compared."""
+    labels = _WHAT_DIFFERS[kind]
     parts = [
         rows.assign(setting=label, trial=label + rows["trial"])
-        for method in results.methods
-        for rows, label in zip(on_common_seeds(*_of(method, results, against)), (ours, others), strict=True)
+        for pair in _compared_rows(results, against)
+        for rows, label in zip(pair, labels, strict=True)
     ]
-    if all(part.empty for part in parts):
+    if not parts:
         return "The two studies have no method and seed in common."
-    title = f"{results.scenario}: {ours} and {others}"
-    png, _ = save_figure(accuracy_figure(pd.concat(parts), results.target, title, results.rows), output, kind)
-    return f"![Rolling mean, {ours} and {others}]({png.name})"
+    drawn, every = pd.concat(parts), results.rows
+    until = every[every["round"] <= drawn["round"].max()]
+    title = f"{results.scenario}: {' and '.join(labels)}"
+    png, _ = save_figure(accuracy_figure(drawn, results.target, title, until), output, kind)
+    return f"![Rolling mean, {' and '.join(labels)}]({png.name})"
 
 
-def _of(method: str, *studies: Results) -> list[pd.DataFrame]:
-    """The method's rows in each study."""
-    return [study.rows[study.rows["method"] == method] for study in studies]
+def _compared_rows(results: Results, against: Results) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Of each method that both studies have with a common seed: our rows and theirs."""
+    pairs = [
+        on_common_rounds(*(study.rows[study.rows["method"] == method] for study in (results, against)))
+        for method in results.methods
+    ]
+    return [pair for pair in pairs if not pair[0].empty]

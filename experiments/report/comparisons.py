@@ -63,10 +63,10 @@ def compare_rows(
 
     Over the seeds that both have and no further than all of those trials go; None if nothing is left.
     """
-    ours, others = on_common_seeds(one_trial_per_seed(ours), one_trial_per_seed(others))
+    ours, others = on_common_rounds(ours, others)
     if ours.empty:
         return None
-    common = min(int(rows.groupby("seed")["round"].max().min()) for rows in (ours, others))
+    common = int(ours["round"].max())
     last = common if last is None else min(last, common)
     if last < first:
         return None
@@ -80,6 +80,15 @@ def compare_rows(
 def on_common_seeds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Both without the rows of seeds that only one has."""
     return ours[ours["seed"].isin(others["seed"])], others[others["seed"].isin(ours["seed"])]
+
+
+def on_common_rounds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What of one method (or setting) is compared: one trial per common seed, no further than all of them go."""
+    ours, others = on_common_seeds(one_trial_per_seed(ours), one_trial_per_seed(others))
+    if ours.empty:
+        return ours, others
+    last = min(int(rows.groupby("seed")["round"].max().min()) for rows in (ours, others))
+    return ours[ours["round"] <= last], others[others["round"] <= last]
 
 
 def _compare(ours: pd.DataFrame, others: pd.DataFrame, first: int, last: int | None) -> list[Comparison]:

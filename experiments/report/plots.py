@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import Formatter, MaxNLocator
 
 from experiments.report.churn_moments import find_churn
 from experiments.report.metrics import one_trial_per_seed
@@ -85,7 +86,7 @@ def groups(rows: pd.DataFrame) -> list[Group]:
 
 
 def _styles(names: Sequence[str]) -> list[Style]:
-    """Each method's own; where every method stands twice, the second of it with sparse dots and no hatch.
+    """Each method's own; where every method stands twice, the second of it lighter, with dots and no hatch.
 
     Where methods stand more often, as in a search, or one is not known: the styles in turn.
     """
@@ -93,10 +94,16 @@ def _styles(names: Sequence[str]) -> list[Style]:
     if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
         own = [STYLES[name] for name in names]
         return [
-            style._replace(dashes=(1, 3), hatch="") if again else style
+            style._replace(color=_lighter(style.color), dashes=(1, 1.5), hatch="") if again else style
             for style, again in zip(own, repeats, strict=True)
         ]
     return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
+
+
+def _lighter(color: str) -> str:
+    """Half way to white."""
+    red, green, blue = to_rgb(color)
+    return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
 
 
 def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
@@ -123,7 +130,20 @@ def round_axis(axes: Axes, label: str = "FL round") -> None:
 def accuracy_axis(axes: Axes, label: str) -> None:
     """Accuracies are shares of 1 in rows and per cent in figures."""
     axes.set_ylabel(label)
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=""))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(PercentTicks())
+
+
+class PercentTicks(Formatter):
+    """Shares of 1 as per cent, all with as many decimals as the one that needs most: a rounded tick misleads."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{100 * x:.6f}".rstrip("0").rstrip(".")
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of one axis."""
+        decimals = max((len(self(value).partition(".")[2]) for value in values), default=0)
+        return [f"{100 * value:.{decimals}f}" for value in values]
 
 
 def fitted(title: str, width_in: float) -> str:

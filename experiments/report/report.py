@@ -87,7 +87,8 @@ def rank(summary: MethodSummary) -> tuple[int, float]:
 def _heading(rows: pd.DataFrame, scenario: str) -> str:
     clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
     seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-    heading = f"{scenario}: {clients} clients, {rounds} rounds, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+    size = f"{clients} client{'s' * (clients > 1)}, {rounds} round{'s' * (rounds > 1)}"
+    heading = f"{scenario}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     churn = find_churn(rows)
     return f"{heading}; {churn.words}" if churn else heading
 

@@ -89,11 +89,12 @@ def _paper(report: Report) -> list[str]:
     if not table or scenario is None:
         return []
     longest = int(report.rows["round"].max())
+    run = f"{longest} rounds were" if longest > 1 else "1 round was"
     return [
         f"## Beside the paper (section {scenario.paper_section})",
         markdown_table(table),
         f"Best in **bold**, second best <u>underlined</u>, per row, ours and the paper's each by themselves. "
-        f"The paper's figures are over {scenario.rounds} rounds and 3 to 4 seeds; here {longest} rounds were run. "
+        f"The paper's figures are over {scenario.rounds} rounds and 3 to 4 seeds; here {run} run. "
         "†: shorter than asked for, not ranked. (k of n): reached by k of n seeds, not ranked.",
     ]
 

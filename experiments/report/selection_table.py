@@ -50,9 +50,13 @@ def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
         kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()
     total = max(1, counts.sum())
     return {
-        f"{name} ({members.sum()} clients)": f"{100 * counts[members].sum() / total:.0f} %"
+        f"{name} ({_clients(int(members.sum()))})": f"{100 * counts[members].sum() / total:.0f} %"
         for name, members in kinds.items()
     }
+
+
+def _clients(number: int) -> str:
+    return f"{number} client{'s' * (number > 1)}"
 
 
 def _kind(labels: int) -> str:

@@ -53,7 +53,7 @@ def shortfalls(summaries: Sequence[MethodSummary], source: Source) -> list[str]:
     rounds = info.rounds if info else int(rows["round"].max())
     if info and info.search:
         asked = len(seeds) * (len(info.draws) or info.num_samples)
-        return _search_shortfalls(summaries, rounds, asked, stopped_trials(source.folder))
+        return _search_shortfalls(summaries, methods, rounds, asked, stopped_trials(source.folder))
     done = {(t.method, t.seed): t.rounds for summary in summaries for t in summary.trials}
     missing = [(method, seed) for method in methods for seed in seeds if done.get((method, seed), 0) < rounds]
     return [_shortfall(method, seed, done.get((method, seed)), rounds) for method, seed in missing]
@@ -65,11 +65,11 @@ def _shortfall(method: str, seed: int, done: int | None, rounds: int) -> str:
 
 
 def _search_shortfalls(
-    summaries: Sequence[MethodSummary], rounds: int, asked: int, stopped: Collection[str]
+    summaries: Sequence[MethodSummary], methods: Sequence[str], rounds: int, asked: int, stopped: Collection[str]
 ) -> list[str]:
-    """What ASHA stopped, as its journal says, is not missing; what ended otherwise is."""
+    """What ASHA stopped, as its journal says, is not missing; what ended otherwise is, and so is what never began."""
     lines = []
-    for method in dict.fromkeys(summary.method for summary in summaries):
+    for method in dict.fromkeys([*(summary.method for summary in summaries), *methods]):
         trials = [trial for summary in summaries if summary.method == method for trial in summary.trials]
         short = [trial.trial for trial in trials if trial.rounds < rounds]
         by_asha = sum(trial in stopped for trial in short)

@@ -100,7 +100,7 @@ def _draw(axes: Axes, curve: Curve) -> None:
 def _decorate(axes: Axes, target: float | None, title: str, window: int) -> None:
     if target is not None:
         axes.axhline(
-            target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"target {100 * target:.0f} %", zorder=1
+            target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"target {100 * target:g} %", zorder=1
         )
     axes.set_title(fitted(title, _WIDTH_IN - 0.7), loc="left", fontsize=10)
     smoothing = f"\nmean of the last {window} rounds" if window > 1 else ""

@@ -17,8 +17,9 @@ from experiments.federation_record import ClientRecord, FederationRecord
 from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
 
 _ONE_COLUMN = 3
-#: More would not fit the axis.
-_MOST_KINDS = 8
+_LEAST_HEIGHT_IN, _MOST_HEIGHT_IN = 1.3, 4.0
+#: Two lines of a kind's name and some air.
+_NAME_HEIGHT_IN = 0.31
 
 
 def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]:
@@ -35,12 +36,16 @@ def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]
 
 
 def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure:
-    """A panel per method; hatched where a client was not live or the round was not run; dots mark the slowest CPUs."""
+    """A panel per method; dots mark the slowest CPUs.
+
+    Hatched where a client was live in none of the seeds, or none of them ran the round.
+    """
     drawn, num_clients = groups(rows), clients_in(rows, record)
     last_round = int(rows["round"].max())
     columns = 1 if len(drawn) <= _ONE_COLUMN else 2
     lines = -(-len(drawn) // columns)
-    height = float(np.clip(0.075 * num_clients, 1.3, 4.0))
+    needed = _names_height_in(_kinds(record)) if record else 0.0
+    height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, needed), _MOST_HEIGHT_IN))
     width = 7.4 if columns == 1 else 10.7
     figure = Figure(figsize=(width, 1.3 + lines * (height + 0.45)), dpi=150, layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
@@ -81,11 +86,13 @@ def _decorate(axes: Axes, record: FederationRecord | None, is_last: bool) -> Non
     round_axis(axes, "FL round" if is_last else "")
     axes.tick_params(labelbottom=is_last, labelsize=8)
     # Panels share their ticks: what is set on one holds for all.
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     if record is None:
         return
     _mark_kinds(axes, _kinds(record))
     slowest = slowest_clients(record.clients)
+    if not slowest:  # a plot of nothing has no place, and the layout would find no room for it
+        return
     axes.plot(
         [1.012] * len(slowest),
         slowest,
@@ -113,9 +120,16 @@ def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
 
 
 def _kinds(record: FederationRecord) -> list[tuple[int, int, int]]:
-    """``label_runs``; none where kinds are mixed up."""
+    """``label_runs``; none where kinds are mixed up, so that their names would not fit the axis."""
     runs = label_runs(record.clients)
-    return runs if len(runs) <= _MOST_KINDS else []
+    return runs if _names_height_in(runs) <= _MOST_HEIGHT_IN else []
+
+
+def _names_height_in(runs: Sequence[tuple[int, int, int]]) -> float:
+    """Least height of a panel in which the names of neighbouring kinds do not overlap."""
+    middles = [(first + last) / 2 for _, first, last in runs]
+    closest = min((below - above for above, below in itertools.pairwise(middles)), default=float("inf"))
+    return _NAME_HEIGHT_IN * (runs[-1][2] + 1) / closest if runs else 0.0
 
 
 def _mark_kinds(axes: Axes, runs: Sequence[tuple[int, int, int]]) -> None:
@@ -135,4 +149,4 @@ def _kind(run: tuple[int, int, int]) -> str:
 
 def _legend(record: FederationRecord | None) -> str:
     dots = "; dots: lowest CPU frequency" if record and slowest_clients(record.clients) else ""
-    return f"hatched: client not live, or round not run{dots}"
+    return f"hatched: client live in none of the seeds, or round run by none{dots}"
