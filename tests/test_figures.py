@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -117,6 +118,21 @@ def test_selection_of_few_clients_at_one_cpu_frequency_is_laid_out_without_overl
     save_figure(figure, tmp_path, "selection")
     boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
     assert len(boxes) == num_clients
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
+
+
+def test_clients_that_have_no_room_for_a_name_of_their_own_share_one(rows: pd.DataFrame, tmp_path: Path) -> None:
+    one, two = _one_kind_each(2).clients
+    record = dataclasses.replace(RECORD, clients=[*[one] * 10, *[two] * 10, one, two])
+    figure = selection_figure(rows, record, "title")
+    save_figure(figure, tmp_path, "selection")
+    ticks = figure.axes[0].get_yticklabels()
+    assert [tick.get_text().replace("\n", ": ") for tick in ticks] == [
+        "clients 0–9: 1 label",
+        "clients 10–19: 2 labels",
+        "clients 20–21: 1, 2 labels",
+    ]
+    boxes = [tick.get_window_extent() for tick in ticks]
     assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
 
 

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from experiments.federation_record import ClientRecord, FederationRecord
 from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
 
+#: Kinds of neighbouring clients that share a name on the axis: (labels, first, last) of each.
+_Named = Sequence[tuple[int, int, int]]
+
 _ONE_COLUMN = 3
+#: More are a mixture; nothing would be gained by naming them.
+_MOST_KINDS = 8
 _LEAST_HEIGHT_IN, _MOST_HEIGHT_IN = 1.3, 4.0
 #: Two lines of a kind's name and some air.
 _NAME_HEIGHT_IN = 0.31
@@ -119,32 +124,45 @@ def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
     return [place for place, freq in enumerate(freqs) if freq == min(freqs) < max(freqs)]
 
 
-def _kinds(record: FederationRecord) -> list[tuple[int, int, int]]:
-    """``label_runs``; none where kinds are mixed up, so that their names would not fit the axis."""
+def _kinds(record: FederationRecord) -> list[_Named]:
+    """``label_runs``, those with one name together; none where kinds are mixed up.
+
+    Two clients of a kind of their own among many others, as they join in churn, have no room for a name each.
+    """
     runs = label_runs(record.clients)
-    return runs if _names_height_in(runs) <= _MOST_HEIGHT_IN else []
+    if len(runs) > _MOST_KINDS:
+        return []
+    named: list[_Named] = [[run] for run in runs]
+    while _names_height_in(named) > _MOST_HEIGHT_IN:
+        closest = int(np.argmin(np.diff([_middle(runs) for runs in named])))
+        named[closest : closest + 2] = [[*named[closest], *named[closest + 1]]]
+    return named
 
 
-def _names_height_in(runs: Sequence[tuple[int, int, int]]) -> float:
-    """Least height of a panel in which the names of neighbouring kinds do not overlap."""
-    middles = [(first + last) / 2 for _, first, last in runs]
-    closest = min((below - above for above, below in itertools.pairwise(middles)), default=float("inf"))
-    return _NAME_HEIGHT_IN * (runs[-1][2] + 1) / closest if runs else 0.0
+def _names_height_in(named: Sequence[_Named]) -> float:
+    """Least height of a panel in which neighbouring names do not overlap."""
+    if len(named) < 2:
+        return 0.0
+    return float(_NAME_HEIGHT_IN * (named[-1][-1][2] + 1) / np.diff([_middle(runs) for runs in named]).min())
 
 
-def _mark_kinds(axes: Axes, runs: Sequence[tuple[int, int, int]]) -> None:
+def _middle(runs: _Named) -> float:
+    return (runs[0][1] + runs[-1][2]) / 2
+
+
+def _mark_kinds(axes: Axes, named: Sequence[_Named]) -> None:
     """Lines between clients of one label, two, three and all, and their names on the axis."""
-    if not runs:
+    if not named:
         return
-    for _, first, _ in runs[1:]:
+    for _, first, _ in [run for runs in named for run in runs][1:]:
         axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
-    axes.set_yticks([(first + last) / 2 for _, first, last in runs], [_kind(run) for run in runs], fontsize=8)
+    axes.set_yticks([_middle(runs) for runs in named], [_name(runs) for runs in named], fontsize=8)
 
 
-def _kind(run: tuple[int, int, int]) -> str:
-    labels, first, last = run
+def _name(runs: _Named) -> str:
+    first, last = runs[0][1], runs[-1][2]
     who = f"clients {first}–{last}" if last > first else f"client {first}"
-    return f"{who}\n{labels} label{'s' * (labels > 1)}"
+    return f"{who}\n{', '.join(str(labels) for labels, _, _ in runs)} label{'s' * (runs[-1][0] > 1 or len(runs) > 1)}"
 
 
 def _legend(record: FederationRecord | None) -> str:
