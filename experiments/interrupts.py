@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import signal
 import threading
+from typing import Any
 
 
 def terminate_as_interrupt() -> None:
     """From now on SIGTERM raises KeyboardInterrupt. Ray sets a handler of its own when it starts, so once more then."""
-    _handle(signal.SIGTERM)
+    _handle(signal.default_int_handler, signal.SIGTERM)
 
 
 def ignore_interrupts() -> None:
     """While what was started is being ended: a second signal must not leave it half ended."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _handle(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM)
 
 
 def heed_interrupts() -> None:
     """Both signals raise KeyboardInterrupt again."""
-    _handle(signal.SIGINT)
-    _handle(signal.SIGTERM)
+    _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
 
 
-def _handle(number: signal.Signals) -> None:
+def _handle(handler: Any, *numbers: signal.Signals) -> None:
+    """Python lets only the main thread say what signals do."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(number, signal.default_int_handler)
+        for number in numbers:
+            signal.signal(number, handler)

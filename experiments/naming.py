@@ -1,4 +1,4 @@
-"""Looking a name up, with an error that helps."""
+"""Names in sentences: looking one up with an error that helps, and counting what it stands for."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
         raise ValueError(unknown_name(kind, name, known))
     return known[name]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 round`, `2 rounds`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

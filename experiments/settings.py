@@ -101,7 +101,7 @@ def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, An
         arguments = [ast.literal_eval(node) for node in call.args]
         keywords = {str(node.arg): ast.literal_eval(node.value) for node in call.keywords}
         if any(isinstance(argument, set | dict) for argument in (*arguments, *keywords.values())):
-            raise ValueError("a set has no order, so that draws would differ from run to run")
+            raise ValueError  # they have no order that is the same in every run, so draws would differ
     except (ValueError, TypeError):
         raise ValueError(f"--search {key}={expression}: arguments must be plain numbers, texts or lists") from None
     return call.func.id, arguments, keywords

@@ -13,6 +13,7 @@ from experiments.arguments import parser, study_of
 from experiments.disk_space import full_disk_message, tells_of_full_disk
 from experiments.interrupts import terminate_as_interrupt
 from experiments.methods import METHODS
+from experiments.naming import counted
 from experiments.provenance import RUN_FILE
 from experiments.resume import ready
 from experiments.rows import ROWS_FILE
@@ -114,11 +115,11 @@ def _full_disk(study: Study) -> int:
 
 
 def _announcement(study: Study) -> str:
-    factors = [_count(len(study.methods), "method"), _count(len(study.seeds), "seed")]
-    factors += [_count(len(study.draws), "setting")] if study.search else []
-    trials = f"{_count(study.num_trials, 'trial')} of {_count(study.rounds, 'round')}"
+    factors = [counted(len(study.methods), "method"), counted(len(study.seeds), "seed")]
+    factors += [counted(len(study.draws), "setting")] if study.search else []
+    trials = f"{counted(study.num_trials, 'trial')} of {counted(study.rounds, 'round')}"
     if study.starts is not None:
-        asked = _count(len(study.all_starts), "trial")
+        asked = counted(len(study.all_starts), "trial")
         if not study.starts:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
@@ -143,10 +144,6 @@ def _scenario_notes(study: Study) -> str:
     elif scenario.pretrained_on:
         notes.append(f"policies from scratch; --init-from takes the results folder of a {scenario.pretrained_on} study")
     return "".join(f"{note}\n" for note in notes)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _report(study: Study) -> int:

@@ -21,7 +21,7 @@ from envs.models import build_model, get_flat
 from envs.partition import Partition, make_partition
 from envs.round_key import RoundKey
 from experiments.benchmark.bare_fl import VARIANTS, BareLoop, LoopOptions
-from experiments.naming import look_up
+from experiments.naming import counted, look_up
 from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
@@ -92,12 +92,8 @@ def _contestants(
     if arguments.actors:
         executors += _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
     for number, executor in zip(arguments.actors, executors[1:], strict=True):
-        rounds[_actors(number)] = _our_round(executor, config, partition, arguments.clients)
+        rounds[counted(number, "actor")] = _our_round(executor, config, partition, arguments.clients)
     return rounds, executors
-
-
-def _actors(number: int) -> str:
-    return f"{number} actor{'s' * (number > 1)}"
 
 
 def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_actor: float | None) -> list[Executor]:

@@ -17,9 +17,8 @@ from envs.config import FederationConfig
 from envs.models import build_model, get_flat
 from envs.partition import Partition
 from envs.round_key import RoundKey
-from experiments.benchmark.fl import RATIOS
+from experiments.benchmark.fl import MIN_ROUNDS, RATIOS
 
-MIN_ROUNDS = 20
 #: Share of the clients that train, above the few of the smallest federation.
 _SHARE, _LEAST = 0.1, 3
 

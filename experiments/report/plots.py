@@ -16,6 +16,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
 
+from experiments.naming import counted
 from experiments.report.churn_moments import find_churn
 from experiments.report.metrics import one_trial_per_seed
 
@@ -67,7 +68,7 @@ class Group(NamedTuple):
 
     @property
     def seeds(self) -> str:
-        return f"n = {self.num_seeds} seed{'s' * (self.num_seeds > 1)}"
+        return f"n = {counted(self.num_seeds, 'seed')}"
 
 
 def method_name(method: str) -> str:

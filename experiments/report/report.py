@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.folders import check_writable
+from experiments.naming import counted
 from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.metrics import MethodSummary, summarize
@@ -87,7 +88,7 @@ def rank(summary: MethodSummary) -> tuple[int, float]:
 def _heading(rows: pd.DataFrame, scenario: str) -> str:
     clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
     seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-    size = f"{clients} client{'s' * (clients > 1)}, {rounds} round{'s' * (rounds > 1)}"
+    size = f"{counted(clients, 'client')}, {counted(rounds, 'round')}"
     heading = f"{scenario}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     churn = find_churn(rows)
     return f"{heading}; {churn.words}" if churn else heading

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.federation_record import ClientRecord, FederationRecord
+from experiments.naming import counted
 from experiments.report.plots import groups, trials
 from experiments.tables import Record
 
@@ -43,21 +44,13 @@ def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     counts = participations(rows, len(clients))
     labels = np.array([len(client.labels) for client in clients])
     freqs = np.array([client.cpu_freq_hz for client in clients])
-    kinds = {_kind(number): labels == number for number in sorted(set(labels.tolist()), reverse=True)}
+    kinds = {counted(int(number), "label"): labels == number for number in sorted(set(labels.tolist()), reverse=True)}
     if len(kinds) > 6:
         kinds = {}
     if freqs.min() < freqs.max():
         kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()
     total = max(1, counts.sum())
     return {
-        f"{name} ({_clients(int(members.sum()))})": f"{100 * counts[members].sum() / total:.0f} %"
+        f"{name} ({counted(int(members.sum()), 'client')})": f"{100 * counts[members].sum() / total:.0f} %"
         for name, members in kinds.items()
     }
-
-
-def _clients(number: int) -> str:
-    return f"{number} client{'s' * (number > 1)}"
-
-
-def _kind(labels: int) -> str:
-    return f"{labels} label{'s' * (labels > 1)}"

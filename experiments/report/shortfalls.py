@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import pandas as pd
 
 from experiments.asha_journal import stopped_trials
+from experiments.naming import counted
 from experiments.provenance import RunInfo
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, Source
@@ -33,7 +34,7 @@ def failed_trainings(rows: pd.DataFrame) -> list[str]:
     lines = []
     for trial, own in rows[rows["failed"].map(len) > 0].groupby("trial", sort=True):
         clients = sorted({int(client) for failed in own["failed"] for client in failed})
-        rounds = f"{len(own)} round{'s' * (len(own) > 1)}"
+        rounds = counted(len(own), "round")
         lines.append(f"{trial}: training failed in {rounds}, of client{'s' * (len(clients) > 1)} {_listed(clients)}")
     return lines
 

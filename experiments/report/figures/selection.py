@@ -49,8 +49,8 @@ def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title:
     last_round = int(rows["round"].max())
     columns = 1 if len(drawn) <= _ONE_COLUMN else 2
     lines = -(-len(drawn) // columns)
-    needed = _names_height_in(_kinds(record)) if record else 0.0
-    height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, needed), _MOST_HEIGHT_IN))
+    named = _kinds(record) if record else []
+    height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, _names_height_in(named)), _MOST_HEIGHT_IN))
     width = 7.4 if columns == 1 else 10.7
     figure = Figure(figsize=(width, 1.3 + lines * (height + 0.45)), dpi=150, layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
@@ -60,9 +60,9 @@ def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title:
             continue
         image = _draw(axes, group, num_clients, last_round)
         mark_churn(axes, group.rows, above=True)
-        _decorate(axes, record, place >= len(drawn) - columns)
+        _decorate(axes, record, named, place >= len(drawn) - columns)
     for axes in panels[: len(drawn) : columns]:
-        axes.set_ylabel("" if record and _kinds(record) else "client", fontsize=9)
+        axes.set_ylabel("" if named else "client", fontsize=9)
     bar = figure.colorbar(image, ax=list(panels[: len(drawn)]), pad=0.015, fraction=0.03, aspect=40)
     bar.set_label("share of the seeds\nthat selected the client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
@@ -87,14 +87,14 @@ def _draw(axes: Axes, group: Group, num_clients: int, last_round: int) -> AxesIm
     return axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=extent, interpolation="nearest")
 
 
-def _decorate(axes: Axes, record: FederationRecord | None, is_last: bool) -> None:
+def _decorate(axes: Axes, record: FederationRecord | None, named: Sequence[_Named], is_last: bool) -> None:
     round_axis(axes, "FL round" if is_last else "")
     axes.tick_params(labelbottom=is_last, labelsize=8)
     # Panels share their ticks: what is set on one holds for all.
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     if record is None:
         return
-    _mark_kinds(axes, _kinds(record))
+    _mark_kinds(axes, named)
     slowest = slowest_clients(record.clients)
     if not slowest:  # a plot of nothing has no place, and the layout would find no room for it
         return
