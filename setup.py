@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 TEST = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
 
@@ -15,15 +15,7 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
-    packages=[
-        "bippo_rllib",
-        "envs",
-        "experiments",
-        "experiments.benchmark",
-        "experiments.overhead",
-        "experiments.report",
-        "experiments.report.figures",
-    ],
+    packages=find_packages(include=["bippo_rllib*", "envs*", "experiments*"]),
     package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
     install_requires=[
         "ray[rllib,tune]==2.60.*",

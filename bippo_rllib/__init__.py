@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo
-    from bippo_rllib.central_ppo import CentralPPOConfig
-    from bippo_rllib.client_selector import ClientSelector
+    from bippo_rllib.central.config import CentralPPOConfig
     from bippo_rllib.config import BippoConfig
-    from bippo_rllib.connector import BudgetSamplerConnector
-    from bippo_rllib.episode_env_runner import EpisodeEnvRunner
-    from bippo_rllib.heuristics import InfoRanking
-    from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
-    from bippo_rllib.parallel_env import ParallelEnvAdapter
-    from bippo_rllib.sampler import BudgetSampler
+    from bippo_rllib.policies.client_selector import ClientSelector
+    from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
+    from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
+    from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
+    from bippo_rllib.selection.connector import BudgetSamplerConnector
+    from bippo_rllib.selection.ranking import InfoRanking
+    from bippo_rllib.selection.sampler import BudgetSampler
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Bippo": "bippo",
     "BippoConfig": "config",
-    "BudgetSampler": "sampler",
-    "BudgetSamplerConnector": "connector",
-    "CentralPPOConfig": "central_ppo",
-    "ClientSelector": "client_selector",
-    "EpisodeEnvRunner": "episode_env_runner",
-    "InfoRanking": "heuristics",
-    "ParallelEnvAdapter": "parallel_env",
-    "central_policy_macs": "macs",
-    "count_macs": "macs",
-    "policy_macs": "macs",
+    "BudgetSampler": "selection.sampler",
+    "BudgetSamplerConnector": "selection.connector",
+    "CentralPPOConfig": "central.config",
+    "ClientSelector": "policies.client_selector",
+    "EpisodeEnvRunner": "runners.episode_env_runner",
+    "InfoRanking": "selection.ranking",
+    "ParallelEnvAdapter": "runners.parallel_env",
+    "central_policy_macs": "policies.macs",
+    "count_macs": "policies.macs",
+    "policy_macs": "policies.macs",
 }
 
 __all__ = [

@@ -19,13 +19,13 @@ from ray.rllib.utils.metrics import (
 )
 from ray.tune import PlacementGroupFactory
 
-from bippo_rllib.agent_policies import environment_in
 from bippo_rllib.config import BippoConfig
-from bippo_rllib.env_runner import BippoEnvRunner
-from bippo_rllib.parallel_env import ParallelEnvAdapter
-from bippo_rllib.policy_bank import PolicyBank
-from bippo_rllib.sampler import BudgetSampler
-from bippo_rllib.saved_policies import read_policies
+from bippo_rllib.policies.agents import environment_in
+from bippo_rllib.policies.policy_bank import PolicyBank
+from bippo_rllib.policies.saved_policies import read_policies
+from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
+from bippo_rllib.selection.sampler import BudgetSampler
 
 
 class Bippo(PPO):

@@ -15,15 +15,15 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
 
-from bippo_rllib.agent_policies import environment_in, policy_of, policy_spaces
-from bippo_rllib.client_policy import ClientPolicy
-from bippo_rllib.connector import BudgetSamplerConnector
-from bippo_rllib.env_runner import BippoEnvRunner
-from bippo_rllib.heuristics import InfoRanking
-from bippo_rllib.learner import BippoLearner
-from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.policy_bank import bank_spec
-from bippo_rllib.unsupported import check_bundles, check_ranges, refuse_unsupported_settings
+from bippo_rllib.config_checks import check_bundles, check_ranges, refuse_unsupported_settings
+from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
+from bippo_rllib.policies.client_policy import ClientPolicy
+from bippo_rllib.policies.policy_bank import bank_spec
+from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
+from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.ranking import InfoRanking
 
 
 class BippoConfig(PPOConfig):

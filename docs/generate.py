@@ -12,7 +12,8 @@ sys.path.insert(0, str(DOCS.parent))
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
-    from envs import FederatedRounds, FederationConfig, churn_trace, federated_rounds
+    from envs import FederatedRounds, FederationConfig, federated_rounds
+    from envs.rules import churn_trace
 
     specification = inspect.getdoc(federated_rounds)
     title, _, body = specification.partition("\n\n")

@@ -15,33 +15,18 @@ import importlib
 from typing import Any
 
 _NAMES = {
-    "ChurnEvent": "churn",
-    "DeviceChange": "device_change",
+    "ChurnEvent": "rules.churn",
+    "DeviceChange": "rules.device_change",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
-    "RayExecutor": "ray_executor",
+    "RayExecutor": "training.ray_executor",
     "RoundResult": "round_result",
-    "SerialExecutor": "executors",
-    "accuracy_reward": "reward",
-    "load_dataset": "datasets",
+    "SerialExecutor": "training.executors",
+    "accuracy_reward": "rules.reward",
+    "load_dataset": "data.datasets",
     "parallel_env": "federated_rounds",
 }
-_MODULES = (
-    "aggregation",
-    "churn",
-    "churn_trace",
-    "config",
-    "datasets",
-    "energy",
-    "executors",
-    "federated_rounds",
-    "local_training",
-    "models",
-    "observation",
-    "partition",
-    "reward",
-    "round_result",
-)
+_MODULES = {"energy": "rules.energy", "reward": "rules.reward"}
 
 __all__ = [
     "ChurnEvent",
@@ -61,7 +46,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

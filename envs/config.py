@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import one_per_client, share
-from envs.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
-from envs.churn_trace import read_trace
 from envs.config_checks import check_fields
-from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
-from envs.device_change import DeviceChange
+from envs.data.defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
+from envs.rules.churn_trace import read_trace
+from envs.rules.device_change import DeviceChange
 
 #: The paper's CPU frequencies.
 CHEAP_FREQ_HZ = 700e6
@@ -56,7 +56,7 @@ class FederationConfig:
         churn: ``ChurnEvent(round, client, kind)`` for each time a client joins or leaves at the end of a round from 1
             to ``rounds - 1``, in any order. A client whose first event is a join is absent before it; all others are
             live at the start.
-        churn_trace: Instead of ``churn``: a CSV file of stays, read on construction. See ``envs.churn_trace``.
+        churn_trace: Instead of ``churn``: a CSV file of stays, read on construction. See ``envs.rules.churn_trace``.
         churn_leave_rate: Instead of either: the probability that a live client leaves at the end of a round, one number
             or one per client. All are live at the start.
         churn_return_rate: The probability that a client that left returns at the end of a round, likewise.
@@ -78,7 +78,7 @@ class FederationConfig:
         seed: Seed of an env that is reset without one.
         device: torch device of the training, such as ``cpu`` or ``cuda:0``; Ray actors use the one Ray gives them.
         executor: Who trains: ``serial`` (this process), ``ray`` (Ray actors) or ``auto`` (Ray actors where Ray runs and
-            has GPUs for them, else serial). Same results to the last bit on CPU; see ``envs.ray_executor``.
+            has GPUs for them, else serial). Same results to the last bit on CPU; see ``envs.training.ray_executor``.
         num_actors: Ray actors; None for one per GPU, or 2 where there is none.
         cpus_per_actor: Cores each actor takes.
         gpus_per_actor: GPUs each actor takes, a share below 1 or a whole number; None for an equal share of all.

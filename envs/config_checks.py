@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from envs.actor_plan import check_execution
 from envs.checks import flag, not_negative, number, one_of, one_per_client, optional_path, positive, share, whole
-from envs.dataset_defaults import DATASET_DEFAULTS
-from envs.device_change import DeviceChange
-from envs.reward import REWARDS
+from envs.data.defaults import DATASET_DEFAULTS
+from envs.rules.device_change import DeviceChange
+from envs.rules.reward import REWARDS
+from envs.training.actor_plan import check_execution
 
 if TYPE_CHECKING:
     from envs.config import FederationConfig

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from envs.config import FederationConfig
-from envs.energy import epoch_energy_j, round_energy_j
+from envs.rules.energy import epoch_energy_j, round_energy_j
 
 
 class CostModel:

@@ -82,14 +82,14 @@ from pettingzoo import ParallelEnv
 
 from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
 from envs.agent_views import info, observation_rows
-from envs.budget import admitted
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
-from envs.executors import Executor
 from envs.federation import Federation
 from envs.observation import cost_shares, observation_space
 from envs.round_key import RoundKey
 from envs.round_result import RoundResult
+from envs.rules.budget import admitted
+from envs.training.executors import Executor
 
 Observations = dict[str, np.ndarray]
 Infos = dict[str, dict[str, Any]]

@@ -8,21 +8,21 @@ from collections.abc import Callable
 import numpy as np
 from torch import nn
 
-from envs import aggregation
 from envs.agent_ids import client_names
-from envs.budget import round_budget_j, split_budget
-from envs.churn import Changes
 from envs.config import FederationConfig
-from envs.datasets import load_dataset
+from envs.data.datasets import load_dataset
+from envs.data.partition import Partition, make_partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
-from envs.executors import Executor, new_executor
-from envs.models import build_model, get_flat, num_parameters, num_weights
-from envs.partition import Partition, make_partition
-from envs.reward import REWARDS
 from envs.rng import keyed_seed
 from envs.round_key import RoundKey
 from envs.round_result import RoundResult
+from envs.rules.budget import round_budget_j, split_budget
+from envs.rules.churn import Changes
+from envs.rules.reward import REWARDS
+from envs.training import aggregation
+from envs.training.executors import Executor, new_executor
+from envs.training.models import build_model, get_flat, num_parameters, num_weights
 
 
 class Federation:

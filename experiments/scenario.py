@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from envs.agent_ids import client_names
-from envs.churn import JOIN, LEAVE, ChurnEvent
+from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments.arguments import parser, study_of
-from experiments.disk_space import full_disk_message, tells_of_full_disk
-from experiments.interrupts import terminate_as_interrupt
 from experiments.methods import METHODS
-from experiments.naming import counted
-from experiments.provenance import RUN_FILE
-from experiments.resume import ready
-from experiments.rows import ROWS_FILE
+from experiments.results.naming import counted
+from experiments.results.rows import ROWS_FILE
+from experiments.results.run_info import RUN_FILE
+from experiments.results.study_lock import study_lock
 from experiments.scenarios import ELSEWHERE, SCENARIOS
-from experiments.settings import describe
-from experiments.study import Study, check_study
-from experiments.study_lock import study_lock
-from experiments.tune_run import Failure, quiet, run_study
+from experiments.study.arguments import parser, study_of
+from experiments.study.disk_space import full_disk_message, tells_of_full_disk
+from experiments.study.interrupts import terminate_as_interrupt
+from experiments.study.resume import ready
+from experiments.study.run import Failure, quiet, run_study
+from experiments.study.settings import describe
+from experiments.study.study import Study, check_study
 
 EXIT_FAILED_TRIALS = 1
 EXIT_BAD_INPUT = 2

@@ -11,13 +11,13 @@ from typing import Any
 
 import ray
 
-from envs.actor_plan import ActorPlan
-from envs.client_actor import ClientActor
-from envs.client_samples import DataShape
-from envs.client_worker import ClientWorker
 from envs.config import FederationConfig
-from envs.datasets import load_dataset
-from envs.ray_executor import RayExecutor
+from envs.data.client_samples import DataShape
+from envs.data.datasets import load_dataset
+from envs.training.actor_plan import ActorPlan
+from envs.training.client_actor import ClientActor
+from envs.training.client_worker import ClientWorker
+from envs.training.ray_executor import RayExecutor
 
 _numbers = itertools.count()
 

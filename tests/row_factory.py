@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.rows import RowWriter
+from experiments.results.rows import RowWriter
 
 
 def make_rows(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.actor_plan import ActorPlan, Resources, actor_plan, refusal
 from envs.config import FederationConfig
-from envs.packing import evaluation_shares, pack
+from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal
+from envs.training.packing import evaluation_shares, pack
 
 
 def test_longest_first():

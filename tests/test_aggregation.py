@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.aggregation import WeightsTooLarge, mean, merged, weighted
+from envs.training.aggregation import WeightsTooLarge, mean, merged, weighted
 
 
 def random_clients(seed, count):

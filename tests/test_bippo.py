@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
 from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner
-from bippo_rllib.columns import SUGGESTION
-from bippo_rllib.env_runner import BippoEnvRunner
+from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.selection.columns import SUGGESTION
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from bippo_rllib.central_update import CentralStep, batch_of, joint_state, update_central
-from bippo_rllib.stacked_actor_critic import ParameterLayout, actor_logits, initial_parameters
-from bippo_rllib.stacked_adam import StackedAdam
-from bippo_rllib.stacked_ppo import PPOSettings
+from bippo_rllib.central.update import CentralStep, batch_of, joint_state, update_central
+from bippo_rllib.learning.adam import StackedAdam
+from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, initial_parameters
 
 CLIENTS, OBS_DIM, HIDDEN = 4, 5, 128
 LAYOUT = ParameterLayout(1 + 4 * CLIENTS, HIDDEN, num_actions=CLIENTS)
@@ -210,7 +210,7 @@ def test_macs_of_the_real_modules(ray_session):
     import gymnasium as gym
 
     from bippo_rllib import central_policy_macs, count_macs
-    from bippo_rllib.central_policy import CentralPolicy
+    from bippo_rllib.central.policy import CentralPolicy
 
     for num_clients, expected in ((20, 23_424), (48, 55_680)):
         policy = CentralPolicy(

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pettingzoo.test import parallel_api_test
 
 import envs
-from envs import aggregation
 from envs.agent_ids import add_known, known_agents
-from envs.budget import BUDGET_TOLERANCE
-from envs.churn import ChurnEvent, MarkovChurn
 from envs.config import FederationConfig
-from envs.executors import RoundKey
-from envs.reward import accuracy_reward
+from envs.rules.budget import BUDGET_TOLERANCE
+from envs.rules.churn import ChurnEvent, MarkovChurn
+from envs.rules.reward import accuracy_reward
+from envs.training import aggregation
+from envs.training.executors import RoundKey
 
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 5, "budget_share": 0.6, "local_epochs": 1}
 # Client 3 joins late, 0 leaves and returns, 2 leaves for good.
@@ -150,7 +150,7 @@ def test_budget_and_round_zero_are_of_the_clients_live_at_the_start():
     env.reset(seed=7)
     state, federation = env.get_state(), env._federation
     assert state["participated"].tolist() == [True, True, True, False]
-    initial = envs.models.get_flat(federation._model(envs.federation.keyed_seed("initialisation", 7, 0)))
+    initial = envs.training.models.get_flat(federation._model(envs.federation.keyed_seed("initialisation", 7, 0)))
     averaged = federation._ready_executor(7).train(initial, [0, 1, 2], RoundKey(7, 0, 0), epochs=1)
     assert torch.equal(state["weights"], aggregation.mean(averaged))
 

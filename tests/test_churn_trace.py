@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from envs.churn import ChurnEvent
-from envs.churn_trace import read_trace
 from envs.config import FederationConfig
+from envs.rules.churn import ChurnEvent
+from envs.rules.churn_trace import read_trace
 
 HEADER = "client,join_round,leave_round\n"
 

@@ -7,7 +7,7 @@ import torch
 
 import envs
 from bippo_rllib import Bippo, BippoConfig, EpisodeEnvRunner
-from bippo_rllib.env_runner import BippoEnvRunner
+from bippo_rllib.runners.env_runner import BippoEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

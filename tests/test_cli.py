@@ -16,8 +16,8 @@ from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
 from experiments.overhead import command as overhead
 from experiments.report import report
-from experiments.study import Study
-from experiments.tune_run import Failure, run_study
+from experiments.study.run import Failure, run_study
+from experiments.study.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 import envs
-from experiments.rows import read_rows
+from experiments.results.rows import read_rows
 from experiments.scenarios import DIGITS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,8 +40,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 from experiments.scenarios import Scenario
-from experiments.study import Study, check_study
-from experiments.tune_run import run_study
+from experiments.study.study import Study, check_study
+from experiments.study.run import run_study
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 cluster.add_node(num_cpus=1)

@@ -10,12 +10,12 @@ import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
-from experiments.provenance import RunInfo, write_run_info
 from experiments.report import comparison_sections as comparison_sections_module
 from experiments.report.churn_moments import Moment, find_churn, trial_moments
 from experiments.report.comparison_sections import check_against, comparison_sections
 from experiments.report.comparisons import churn_comparison, compare_rows, jump_start, on_common_seeds
 from experiments.report.results import read_results
+from experiments.results.run_info import RunInfo, write_run_info
 
 INFO = RunInfo("digits", 0.8, 30, {"dataset": "digits"}, ["bippo"], [7])
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from tiny_data import labels, pixels, write_cifar_batches, write_idx, write_image_folders
 
-from envs import datasets, image_folders
+from envs.data import datasets, image_folders
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 from row_factory import make_rows
 
 from experiments import tune_bippo
-from experiments.disk_space import tells_of_full_disk
-from experiments.rows import ROWS_FILE, RowWriter, read_rows
+from experiments.results.rows import ROWS_FILE, RowWriter, read_rows
+from experiments.study.disk_space import tells_of_full_disk
 
 STUDY = ["--methods", "bippo", "fedavg", "--seeds", "7", "--rounds", "5", "--parallel-trials", "1"]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs import energy
-from envs.budget import BUDGET_TOLERANCE, admitted, round_budget_j
+from envs.rules.budget import BUDGET_TOLERANCE, admitted, round_budget_j
 
 CNN_PARAMETERS, RESNET_PARAMETERS = 431_080, 11_173_962
 

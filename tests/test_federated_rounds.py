@@ -16,9 +16,9 @@ from tiny_data import write_cifar_batches, write_idx, write_image_folders
 
 import envs
 from envs.agent_ids import client_names
-from envs.budget import BUDGET_TOLERANCE
-from envs.device_change import DeviceChange
-from envs.reward import accuracy_reward
+from envs.rules.budget import BUDGET_TOLERANCE
+from envs.rules.device_change import DeviceChange
+from envs.rules.reward import accuracy_reward
 
 pytestmark = pytest.mark.usefixtures("any_executor")
 
@@ -207,7 +207,7 @@ def test_one_client_alone_gives_its_own_model():
     before = env.get_state()
     env.step({"client_002": 1})
     executor = env._federation._ready_executor(7)
-    alone = executor.train(before["weights"], [2], envs.executors.RoundKey(7, 0, 1), epochs=5)
+    alone = executor.train(before["weights"], [2], envs.training.executors.RoundKey(7, 0, 1), epochs=5)
     torch.testing.assert_close(env.get_state()["weights"], (alone.total.double() / (20 * 2.0**32)).float())
 
 

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from envs.churn import ChurnEvent
 from envs.config import FederationConfig, config_from, paper_cpu_freq_hz
-from envs.device_change import DeviceChange
+from envs.rules.churn import ChurnEvent
+from envs.rules.device_change import DeviceChange
 
 
 def test_none_stands_for_the_data_sets_own():

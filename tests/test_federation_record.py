@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import envs
-from experiments import federation_record
-from experiments.federation_record import FederationRecord, resolve
-from experiments.provenance import RunInfo, read_run_info, write_run_info
+from experiments.results import federation_record
+from experiments.results.federation_record import FederationRecord, resolve
+from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 
 FEDERATION = {
     "dataset": "digits",

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from row_factory import make_rows
 
-from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.report.figures.classes import classes_figure, label_counts
 from experiments.report.figures.distribution import block_edges, distribution_figure
 from experiments.report.figures.energy import energy_figure
 from experiments.report.figures.macs import macs_figure
 from experiments.report.figures.selection import label_runs, selection_figure, selection_share, slowest_clients
 from experiments.report.plots import save_figure
+from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 
 RECORD = FederationRecord(
     classes=["zero", "one"],

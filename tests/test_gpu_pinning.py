@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RUN = """
 import json, logging, ray
 import envs
-from envs.ray_executor import RayExecutor
-from envs.executors import new_executor
+from envs.training.ray_executor import RayExecutor
+from envs.training.executors import new_executor
 
 logging.basicConfig(format="%(message)s")
 ray.init("local", num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

@@ -12,8 +12,8 @@ from ray.rllib.core.columns import Columns
 from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
-from bippo_rllib.columns import PARTICIPATED, SUGGESTION
-from bippo_rllib.heuristics import draw_candidates
+from bippo_rllib.selection.columns import PARTICIPATED, SUGGESTION
+from bippo_rllib.selection.ranking import draw_candidates
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 LOSSES = [0.9, 2.5, 1.4, 3.0, 0.2]

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from envs.aggregation import mean
 from envs.config import FederationConfig
-from envs.datasets import load_dataset
-from envs.executors import RoundKey, SerialExecutor
-from envs.local_training import EVALUATION_BATCH, evaluate, train_locally
-from envs.models import build_model, get_flat
-from envs.packing import evaluation_groups
-from envs.partition import Partition
+from envs.data.datasets import load_dataset
+from envs.data.partition import Partition
+from envs.training.aggregation import mean
+from envs.training.executors import RoundKey, SerialExecutor
+from envs.training.local_training import EVALUATION_BATCH, evaluate, train_locally
+from envs.training.models import build_model, get_flat
+from envs.training.packing import evaluation_groups
 
 
 def samples(count, seed=0):

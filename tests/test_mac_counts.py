@@ -9,9 +9,9 @@ import pytest
 from row_factory import make_rows
 
 from bippo_rllib import BippoConfig, central_policy_macs, policy_macs
-from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.report import mac_counts, report
 from experiments.report.macs_page import counted_central_macs, counted_client_macs, fl_models
+from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 
 RECORD = FederationRecord(
     ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]

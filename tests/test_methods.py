@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from bippo_rllib import Bippo
-from bippo_rllib.parallel_env import KEYWORDS_KEY
-from envs import ChurnEvent, executors
-from envs.client_worker import ClientWorker
+from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
+from envs import ChurnEvent
 from envs.round_result import RoundResult
+from envs.training import executors
+from envs.training.client_worker import ClientWorker
 from experiments.methods import METHODS
-from experiments.row_callback import RowCallback, TrialInfo
 from experiments.scenarios import DIGITS
-from experiments.trial import bippo_config
+from experiments.study.row_callback import RowCallback, TrialInfo
+from experiments.study.trial import bippo_config
 
 SMALL = {**DIGITS.federation, "num_clients": 8, "budget_share": 0.4, "local_epochs": 1}
 

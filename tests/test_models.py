@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from envs.models import build_model, get_flat, num_parameters, set_flat, weight_tensors
+from envs.training.models import build_model, get_flat, num_parameters, set_flat, weight_tensors
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bippo_rllib.objectives import gae, ppo_loss
+from bippo_rllib.learning.objectives import gae, ppo_loss
 
 
 def tensor(*values: float) -> torch.Tensor:

@@ -10,14 +10,15 @@ import pytest
 import torch
 
 import envs
-from envs import datasets, federation
+from envs import federation
 from envs.config import FederationConfig
-from envs.datasets import Dataset
+from envs.data import datasets
+from envs.data.datasets import Dataset
 from envs.federation import Federation
 from envs.round_result import RoundResult
-from experiments.row_callback import TrialInfo
 from experiments.scenarios import CHURN, SCENARIOS
-from experiments.trial import bippo_config
+from experiments.study.row_callback import TrialInfo
+from experiments.study.trial import bippo_config
 
 
 @pytest.fixture(autouse=True)

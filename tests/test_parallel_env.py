@@ -6,8 +6,8 @@ import pytest
 from toy_envs import Workers
 
 from bippo_rllib import ParallelEnvAdapter
-from bippo_rllib.agent_policies import policy_of, policy_spaces
-from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY
+from bippo_rllib.policies.agents import policy_of, policy_spaces
+from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY
 
 
 def adapter(**keywords) -> ParallelEnvAdapter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bippo_rllib.participation_buffer import ParticipationBuffer
+from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 
 
 def add(buffer: ParticipationBuffer, rows: list[int], reward: float) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.partition import make_partition
+from envs.data.partition import make_partition
 
 TRAIN, TEST = np.tile(np.arange(10), 600), np.tile(np.arange(10), 100)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from bippo_rllib import Bippo, BippoConfig
-from envs.actor_plan import Resources
+from envs.training.actor_plan import Resources
 from experiments import tune_bippo
-from experiments.placement import Placement, place
 from experiments.scenarios import DIGITS
-from experiments.study import Study, TrialStart, param_space
-from experiments.trial import StudyTrial, config_of
+from experiments.study.placement import Placement, place
+from experiments.study.study import Study, TrialStart, param_space
+from experiments.study.trial import StudyTrial, config_of
 
 
 def study(parallel_trials: int | None = None, **execution: object) -> Study:

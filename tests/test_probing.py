@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from test_churn import quick
 
 import envs
-from envs.budget import BUDGET_TOLERANCE, split_budget
-from envs.churn import ChurnEvent
 from envs.config import FederationConfig
-from envs.device_change import DeviceChange
 from envs.devices import CostModel
+from envs.rules.budget import BUDGET_TOLERANCE, split_budget
+from envs.rules.churn import ChurnEvent
+from envs.rules.device_change import DeviceChange
 
 # Digits: 20 samples of 64 values, 32 bits each: an epoch at 700 MHz takes 4e-27 * 40,960 bit * 4.9e17 = 8.028160e-5 J,
 # at 1.5 GHz 4e-27 * 40,960 * 2.25e18 = 3.686400e-4 J. Of the four clients 0 is cheap (700 MHz) if each quarter has one.

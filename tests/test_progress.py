@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from experiments.progress import Progress, overall_line
+from experiments.study.progress import Progress, overall_line
 
 
 class FakeTrial:

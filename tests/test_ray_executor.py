@@ -14,9 +14,9 @@ import torch
 from actor_hosts import OneFails, hosted_executor
 
 import envs
-from envs import ray_executor
-from envs.executors import SerialExecutor, new_executor
-from envs.ray_executor import RayExecutor
+from envs.training import ray_executor
+from envs.training.executors import SerialExecutor, new_executor
+from envs.training.ray_executor import RayExecutor
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

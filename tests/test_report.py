@@ -12,13 +12,13 @@ import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
-from experiments.asha_journal import JOURNAL_FILE, Decision, append_decision
-from experiments.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.provenance import RunInfo, add_warmup_energy, read_run_info, write_run_info
 from experiments.report import report
 from experiments.report.metrics import summarize
 from experiments.report.report import build_report, write_report
-from experiments.tables import markdown_table, text_table
+from experiments.report.tables import markdown_table, text_table
+from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.results.run_info import RunInfo, add_warmup_energy, read_run_info, write_run_info
+from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision
 
 INFO = RunInfo(
     scenario="digits",

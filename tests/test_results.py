@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments.provenance import RunInfo, write_run_info
 from experiments.report.results import read_results
+from experiments.results.run_info import RunInfo, write_run_info
 
 INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
 

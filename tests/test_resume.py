@@ -22,13 +22,20 @@ from row_factory import make_rows, write_trial
 
 from bippo_rllib import Bippo
 from experiments import tune_bippo
-from experiments.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
-from experiments.checkpoints import RESUMED, checkpoint_at, finished, make_ready, newest_checkpoint, write_manifest
-from experiments.provenance import RunInfo, write_run_info
-from experiments.resume import study_to_resume
-from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.checkpoints import (
+    RESUMED,
+    checkpoint_at,
+    finished,
+    make_ready,
+    newest_checkpoint,
+    write_manifest,
+)
+from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.run_info import RunInfo, write_run_info
+from experiments.results.study_lock import study_lock
 from experiments.scenarios import SCENARIOS
-from experiments.study_lock import study_lock
+from experiments.study.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
+from experiments.study.resume import study_to_resume
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.observation import build_observations
-from envs.reward import REWARDS, accuracy_reward, accuracy_target_reward
+from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward
 
 ACCURACY = st.floats(0.0, 1.0)
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments import rows as rows_module
-from experiments.checkpoints import _cut_rows
-from experiments.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
+from experiments.results import rows as rows_module
+from experiments.results.checkpoints import _cut_rows
+from experiments.results.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bippo_rllib import BudgetSampler
-from bippo_rllib.sampler import STRATEGIES
+from bippo_rllib.selection.sampler import STRATEGIES
 
 COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e-12, 1e12]))
 BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf]))

@@ -6,11 +6,11 @@ import pytest
 
 import envs
 from experiments.methods import METHODS
-from experiments.naming import look_up
 from experiments.report.paper_table import paper_table
-from experiments.row_callback import TrialInfo
+from experiments.results.naming import look_up
 from experiments.scenarios import SCENARIOS, Scenario
-from experiments.trial import bippo_config
+from experiments.study.row_callback import TrialInfo
+from experiments.study.trial import bippo_config
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -7,8 +7,15 @@ import pytest
 from ray import tune
 
 from bippo_rllib import BippoConfig
-from experiments.draws import ends
-from experiments.settings import apply_settings, describe, parse_search, parse_settings, sampling_domain, split_settings
+from experiments.study.search import ends
+from experiments.study.settings import (
+    apply_settings,
+    describe,
+    parse_search,
+    parse_settings,
+    sampling_domain,
+    split_settings,
+)
 
 
 def test_values_are_literals_or_text() -> None:

@@ -8,16 +8,16 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bippo_rllib.participation_buffer import ParticipationBuffer
-from bippo_rllib.stacked_actor_critic import (
+from bippo_rllib.learning.adam import StackedAdam
+from bippo_rllib.learning.participation_buffer import ParticipationBuffer
+from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
+from bippo_rllib.policies.actor_critic import (
     ParameterLayout,
     actor_logits,
     critic_values,
     initial_parameters,
     log_prob_participate,
 )
-from bippo_rllib.stacked_adam import StackedAdam
-from bippo_rllib.stacked_ppo import PPOSettings, update_policies
 
 OBS_DIM, HIDDEN = 5, 128
 

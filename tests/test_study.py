@@ -11,20 +11,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import methods, study
-from experiments.asha_journal import read_decisions, stopped_trials
-from experiments.checkpoints import finished
-from experiments.draws import as_text, drawn_settings, from_text
+from experiments import methods
 from experiments.methods import METHODS, Method
-from experiments.placement import Placement
-from experiments.provenance import read_run_info
 from experiments.report.report import build_report
-from experiments.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
+from experiments.results.checkpoints import finished
+from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
+from experiments.results.run_info import read_run_info
 from experiments.scenarios import Scenario
-from experiments.scheduler import SeedwiseASHA
-from experiments.study import Study, TrialStart, check_study
-from experiments.trial import config_of
-from experiments.tune_run import Failure, root_cause, run_study
+from experiments.study import study
+from experiments.study.asha_journal import read_decisions, stopped_trials
+from experiments.study.placement import Placement
+from experiments.study.run import Failure, root_cause, run_study
+from experiments.study.scheduler import SeedwiseASHA
+from experiments.study.search import as_text, drawn_settings, from_text
+from experiments.study.study import Study, TrialStart, check_study
+from experiments.study.trial import config_of
 
 TINY = Scenario(
     name="tiny",

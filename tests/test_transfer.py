@@ -20,12 +20,12 @@ import torch
 
 import envs
 from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig
-from bippo_rllib.saved_policies import policies_file, policies_sha256, read_policies
+from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, read_policies
 from experiments import tune_bippo
-from experiments.checkpoints import newest_checkpoint
-from experiments.provenance import as_written, read_run_info
-from experiments.resume import study_to_resume
-from experiments.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.checkpoints import newest_checkpoint
+from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.run_info import as_written, read_run_info
+from experiments.study.resume import study_to_resume
 
 ROOT = Path(__file__).resolve().parents[1]
 WORLD: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Writes tiny generated data sets in every layout that ``envs.datasets`` reads."""
+"""Writes tiny generated data sets in every layout that ``envs.data.datasets`` reads."""
 
 from __future__ import annotations
 

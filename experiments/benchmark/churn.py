@@ -14,15 +14,15 @@ import numpy as np
 from torch import Tensor
 
 import envs
-from envs import aggregation
 from envs.config import FederationConfig, config_from
-from envs.datasets import load_dataset
-from envs.executors import RoundKey
-from envs.partition import Partition
-from experiments.naming import look_up
+from envs.data.datasets import load_dataset
+from envs.data.partition import Partition
+from envs.training import aggregation
+from envs.training.executors import RoundKey
 from experiments.overhead.measure import resident_mib
+from experiments.results.naming import look_up
 from experiments.scenarios import SCENARIOS
-from experiments.tune_run import quiet, start_ray
+from experiments.study.run import quiet, start_ray
 
 MIN_ROUNDS = 30
 MAX_MEMORY_GROWTH = 1.05

@@ -17,10 +17,10 @@ from typing import Any
 
 import envs
 from experiments.benchmark import churn, fl, memory, null_clients
-from experiments.folders import check_writable
-from experiments.naming import look_up
+from experiments.results.files import check_writable
+from experiments.results.naming import look_up
 from experiments.scenarios import SCENARIOS
-from experiments.tune_run import quiet, start_ray
+from experiments.study.run import quiet, start_ray
 
 MIN_ROUNDS = 50
 
@@ -58,8 +58,8 @@ def _run(scenario: str, federation: dict[str, Any], rounds: int, seed: int) -> l
     import ray
     import torch
 
-    from experiments.row_callback import TrialInfo
-    from experiments.trial import bippo_config
+    from experiments.study.row_callback import TrialInfo
+    from experiments.study.trial import bippo_config
 
     started_ray = start_ray(parallel_trials=1)
     torch.set_num_threads(1)

@@ -12,16 +12,16 @@ from typing import Any
 
 import torch
 
-from envs import aggregation
-from envs.client_samples import DataShape, ResidentSamples, gather
 from envs.config import FederationConfig
-from envs.datasets import load_dataset
-from envs.executors import Executor, SerialExecutor
-from envs.models import build_model, get_flat
-from envs.partition import Partition, make_partition
+from envs.data.client_samples import DataShape, ResidentSamples, gather
+from envs.data.datasets import load_dataset
+from envs.data.partition import Partition, make_partition
 from envs.round_key import RoundKey
+from envs.training import aggregation
+from envs.training.executors import Executor, SerialExecutor
+from envs.training.models import build_model, get_flat
 from experiments.benchmark.bare_fl import VARIANTS, BareLoop, LoopOptions
-from experiments.naming import counted, look_up
+from experiments.results.naming import counted, look_up
 from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
@@ -98,7 +98,7 @@ def _contestants(
 
 def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_actor: float | None) -> list[Executor]:
     """An executor with each of these numbers of actors; all live at once and share the GPUs, but take turns."""
-    from envs.ray_executor import RayExecutor, plan_here
+    from envs.training.ray_executor import RayExecutor, plan_here
 
     config = dataclasses.replace(
         config,

@@ -25,9 +25,9 @@ def memory(arguments: argparse.Namespace) -> dict[str, Any]:
     """MB of each process of one bippo run on digits, after round 20 and at the end."""
     if arguments.rounds <= WARM_ROUND:
         raise ValueError(f"--rounds is {arguments.rounds}; it must be above {WARM_ROUND}, which it is compared with")
-    from experiments.row_callback import TrialInfo
-    from experiments.trial import bippo_config
-    from experiments.tune_run import quiet, start_ray
+    from experiments.study.row_callback import TrialInfo
+    from experiments.study.run import quiet, start_ray
+    from experiments.study.trial import bippo_config
 
     quiet()
     import torch

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from envs import aggregation
-from envs.client_worker import ClientWorker
 from envs.config import FederationConfig
-from envs.models import build_model, get_flat
-from envs.partition import Partition
+from envs.data.partition import Partition
 from envs.round_key import RoundKey
+from envs.training import aggregation
+from envs.training.client_worker import ClientWorker
+from envs.training.models import build_model, get_flat
 from experiments.benchmark.fl import MIN_ROUNDS, RATIOS
 
 #: Share of the clients that train, above the few of the smallest federation.
@@ -75,7 +75,7 @@ def null_clients(arguments: argparse.Namespace) -> dict[str, Any]:
 def _measure(num_clients: int, num_actors: int, rounds: int) -> dict[str, Any]:
     import ray
 
-    from envs.ray_executor import RayExecutor
+    from envs.training.ray_executor import RayExecutor
 
     # Real digits, but each client has one sample; there are not enough for a thousand, and nobody looks at them.
     config = FederationConfig(executor="ray", num_clients=num_clients, num_actors=num_actors, cpus_per_actor=0.5)

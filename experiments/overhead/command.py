@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.folders import check_writable
 from experiments.overhead.report import record, stream_line, targets_table, write_report
 from experiments.overhead.rows import (
     BIPPO,
@@ -29,7 +28,8 @@ from experiments.overhead.rows import (
     read_rows,
     write_rows,
 )
-from experiments.provenance import command_line
+from experiments.results.files import check_writable
+from experiments.results.run_info import command_line
 
 EXIT_FAILED_CASES = 1
 EXIT_BAD_INPUT = 2

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bippo_rllib import policy_macs
-from bippo_rllib.stacked_actor_critic import ParameterLayout
+from bippo_rllib.policies.actor_critic import ParameterLayout
 from experiments.overhead.env import OBS_DIM
-from experiments.tables import text_table
+from experiments.report.tables import text_table
 
 FLOAT_BYTES = 4
 ADAM_OPERATIONS = 12

@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from experiments.overhead.rows import BIPPO, CENTRAL, STOCK, Measurement
 from experiments.overhead.targets import targets
 from experiments.report.plots import Style, save_figure
-from experiments.tables import Record, markdown_table
+from experiments.report.tables import Record, markdown_table
 
 NAMES = {BIPPO: "BIPPO", CENTRAL: "central network", STOCK: "stock RLlib"}
 TIME_COLUMNS = ("clients", "trained", "who", "RL ms", "forward", "sampler", "bookkeeping", "learner", "kernel ms")

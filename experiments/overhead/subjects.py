@@ -14,16 +14,16 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from bippo_rllib import BippoConfig, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
-from bippo_rllib.agent_policies import policy_of
-from bippo_rllib.central_policy import CENTRAL as CENTRAL_POLICY
-from bippo_rllib.client_policy import policy_outputs
-from bippo_rllib.learner import NUM_POLICIES_UPDATED
-from bippo_rllib.parallel_env import FACTORY_KEY, KEYWORDS_KEY
-from bippo_rllib.participation_buffer import ParticipationBatch
-from bippo_rllib.policy_bank import PolicyBank
-from bippo_rllib.stacked_actor_critic import actor_logits, log_prob_participate
-from bippo_rllib.stacked_adam import StackedAdam
-from bippo_rllib.stacked_ppo import PPOSettings, update_policies
+from bippo_rllib.central.policy import CENTRAL as CENTRAL_POLICY
+from bippo_rllib.learning.adam import StackedAdam
+from bippo_rllib.learning.learner import NUM_POLICIES_UPDATED
+from bippo_rllib.learning.participation_buffer import ParticipationBatch
+from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
+from bippo_rllib.policies.actor_critic import actor_logits, log_prob_participate
+from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.policies.client_policy import policy_outputs
+from bippo_rllib.policies.policy_bank import PolicyBank
+from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY
 from experiments.overhead.env import OBS_DIM, FreeRounds
 from experiments.overhead.rows import Case
 from experiments.overhead.stopwatch import Stopwatch

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.overhead.rows import BIPPO, STOCK, Measurement
-from experiments.tables import Record
+from experiments.report.tables import Record
 
 MIN_ROUNDS_FLAT = 500
 """Rounds it takes to call time and memory flat."""

@@ -19,7 +19,7 @@ from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.plots import save_figure
 from experiments.report.results import Results
 from experiments.report.statistics_table import difference_text, estimate_text
-from experiments.tables import Record, markdown_table
+from experiments.report.tables import Record, markdown_table
 
 _WHAT_DIFFERS = {"churn": ("with churn", "without"), "transfer": ("pretrained", "from scratch")}
 

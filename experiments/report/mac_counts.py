@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bippo_rllib.macs import central_policy_macs, policy_macs
-from experiments.federation_record import FederationRecord
+from bippo_rllib.policies.macs import central_policy_macs, policy_macs
 from experiments.methods import METHODS
+from experiments.results.federation_record import FederationRecord
 
 TRAINING_FACTOR = 3
 RL_EPOCHS = 8

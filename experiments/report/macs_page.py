@@ -12,11 +12,10 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from bippo_rllib.central_policy import CentralPolicy
-from bippo_rllib.client_policy import ClientPolicy
-from bippo_rllib.macs import central_policy_macs, count_macs, policy_macs
-from envs.models import build_model, num_parameters
-from experiments.folders import check_writable
+from bippo_rllib.central.policy import CentralPolicy
+from bippo_rllib.policies.client_policy import ClientPolicy
+from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
+from envs.training.models import build_model, num_parameters
 from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
 from experiments.report.mac_counts import (
     HIDDEN_SIZE,
@@ -27,8 +26,9 @@ from experiments.report.mac_counts import (
     training_macs,
 )
 from experiments.report.plots import save_figure
+from experiments.report.tables import Record, markdown_table
+from experiments.results.files import check_writable
 from experiments.scenarios import SCENARIOS
-from experiments.tables import Record, markdown_table
 
 OBSERVATION = 5
 SHARED = 1

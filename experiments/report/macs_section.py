@@ -16,7 +16,7 @@ from experiments.report.mac_counts import (
 )
 from experiments.report.plots import method_name, save_figure
 from experiments.report.results import Results
-from experiments.tables import Record, markdown_table
+from experiments.report.tables import Record, markdown_table
 
 
 def macs_section(results: Results, output: Path) -> list[str]:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from experiments.report.metrics import MethodSummary
 from experiments.report.plots import method_name
+from experiments.report.tables import Record
 from experiments.scenarios import PaperResult, Scenario
-from experiments.tables import Record
 
 COLUMNS = ("bippo", "fppo", "ippo", "ppo", "fedavg", "poca")
 """The paper's columns in its order; methods it has no column for follow."""

@@ -16,9 +16,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
 
-from experiments.naming import counted
 from experiments.report.churn_moments import find_churn
 from experiments.report.metrics import one_trial_per_seed
+from experiments.results.naming import counted
 
 GREY = "#555555"
 GRID = "#dddddd"

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.folders import check_writable
-from experiments.naming import counted
 from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.metrics import MethodSummary, summarize
@@ -23,7 +21,9 @@ from experiments.report.results import Results, read_results
 from experiments.report.sections import sections
 from experiments.report.shortfalls import merged_shortfalls
 from experiments.report.summary_table import records
-from experiments.tables import Record, text_table
+from experiments.report.tables import Record, text_table
+from experiments.results.files import check_writable
+from experiments.results.naming import counted
 
 REPORT_FILE = "report.md"
 

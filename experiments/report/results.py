@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.federation_record import FederationRecord
-from experiments.naming import look_up
-from experiments.provenance import RunInfo, read_run_info
-from experiments.rows import read_rows
+from experiments.results.federation_record import FederationRecord
+from experiments.results.naming import look_up
+from experiments.results.rows import read_rows
+from experiments.results.run_info import RunInfo, read_run_info
 from experiments.scenarios import SCENARIOS
 
 _NOT_THE_FEDERATION = ("data_dir", "device", "with_loss", "executor")

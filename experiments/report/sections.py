@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.provenance import RunInfo
 from experiments.report.comparison_sections import comparison_sections
 from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.figures.classes import classes_figure
@@ -21,8 +20,9 @@ from experiments.report.plots import save_figure
 from experiments.report.results import Results
 from experiments.report.selection_table import selection_records
 from experiments.report.statistics_table import interval_records, paired_records
+from experiments.report.tables import markdown_table
+from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
-from experiments.tables import markdown_table
 
 if TYPE_CHECKING:
     from experiments.report.report import Report
@@ -150,7 +150,7 @@ def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
 def _clients(report: Report, output: Path) -> list[str]:
     resolved = report.results.resolved
     if resolved is None:
-        add = "python -m experiments.federation_record RESULTS_DIR"
+        add = "python -m experiments.results.federation_record RESULTS_DIR"
         return ["## Clients", f"run.json does not hold the clients; `{add}` adds them (it needs the data)."]
     title = f"{report.results.scenario}: training samples per class and client"
     return [

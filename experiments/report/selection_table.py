@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.federation_record import ClientRecord, FederationRecord
-from experiments.naming import counted
 from experiments.report.plots import groups, trials
-from experiments.tables import Record
+from experiments.report.tables import Record
+from experiments.results.federation_record import ClientRecord, FederationRecord
+from experiments.results.naming import counted
 
 
 def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> list[Record]:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from experiments.asha_journal import stopped_trials
-from experiments.naming import counted
-from experiments.provenance import RunInfo
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, Source
+from experiments.results.naming import counted
+from experiments.results.run_info import RunInfo
+from experiments.study.asha_journal import stopped_trials
 
 
 def merged_shortfalls(results: Results, summaries: Sequence[MethodSummary]) -> list[str]:

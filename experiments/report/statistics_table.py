@@ -9,7 +9,7 @@ import pandas as pd
 from experiments.report.comparisons import Comparison, compare_rows
 from experiments.report.metrics import MethodSummary
 from experiments.report.statistics import Difference, Estimate, paired_difference
-from experiments.tables import Record
+from experiments.report.tables import Record
 
 BASELINE = "bippo"
 

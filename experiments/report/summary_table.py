@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from experiments.report.metrics import LATE_ROUND, MethodSummary, Spread
-from experiments.tables import Record
+from experiments.report.tables import Record
 
 
 def records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:

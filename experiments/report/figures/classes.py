@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from experiments.federation_record import FederationRecord
+from experiments.results.federation_record import FederationRecord
 
 _MOST_NUMBERED = 24
 _MOST_NAMED = 60

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from bippo_rllib.macs import central_policy_macs, policy_macs
+from bippo_rllib.policies.macs import central_policy_macs, policy_macs
 from experiments.report.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
 from experiments.report.plots import GREY, STYLES, Style, plain_axes
 

@@ -13,8 +13,8 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from experiments.federation_record import ClientRecord, FederationRecord
 from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
+from experiments.results.federation_record import ClientRecord, FederationRecord
 
 #: Kinds of neighbouring clients that share a name on the axis: (labels, first, last) of each.
 _Named = Sequence[tuple[int, int, int]]

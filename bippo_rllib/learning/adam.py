@@ -1,0 +1,87 @@
+"""Adam with a step count and moments of its own for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bippo_rllib.policies.actor_critic import grow_rows
+
+
+@dataclass
+class Moments:
+    """Adam's state of P policies."""
+
+    exp_avg: Tensor  #: ``[P, size]`` first moment
+    exp_avg_sq: Tensor  #: ``[P, size]`` second moment
+    steps: Tensor  #: ``int64[P]`` steps taken
+
+
+class StackedAdam:
+    """Adam over the rows of a stack; those that are not stepped keep their moments.
+
+    ``torch.optim.Adam`` keeps one step count per tensor, so it cannot step some rows and leave the others untouched;
+    this is the same arithmetic (Kingma & Ba 2015, algorithm 1) with a row axis.
+
+    Args:
+        num_policies: Rows.
+        size: Parameters of a row.
+        betas: Decay of the first and second moment.
+        eps: Added to the root of the second moment.
+    """
+
+    def __init__(
+        self, num_policies: int, size: int, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        self._betas, self._eps = betas, eps
+        self.all = Moments(
+            torch.zeros(num_policies, size),
+            torch.zeros(num_policies, size),
+            torch.zeros(num_policies, dtype=torch.int64),
+        )
+
+    def gather(self, rows: Tensor) -> Moments:
+        """Copies the moments of ``rows`` (``int64[P]``)."""
+        return Moments(*(tensor[rows] for tensor in vars(self.all).values()))
+
+    def scatter(self, rows: Tensor, moments: Moments) -> None:
+        """Writes moments back into ``rows``; all others keep their bits."""
+        for name, tensor in vars(self.all).items():
+            tensor[rows] = getattr(moments, name)
+
+    def step(self, parameters: Tensor, gradients: Tensor, moments: Moments, lr: float) -> None:
+        """One step of P policies, in place.
+
+        Args:
+            parameters: ``[P, size]``.
+            gradients: ``[P, size]``.
+            moments: Theirs.
+            lr: Learning rate.
+        """
+        beta1, beta2 = self._betas
+        moments.steps += 1
+        steps = moments.steps.unsqueeze(1).to(torch.float64)
+        step_size = (lr / (1.0 - beta1**steps)).to(torch.float32)
+        root_correction = (1.0 - beta2**steps).sqrt().to(torch.float32)
+        moments.exp_avg.lerp_(gradients, 1.0 - beta1)
+        moments.exp_avg_sq.mul_(beta2).addcmul_(gradients, gradients, value=1.0 - beta2)
+        denominator = moments.exp_avg_sq.sqrt().div_(root_correction).add_(self._eps)
+        parameters -= step_size * moments.exp_avg / denominator
+
+    def grow(self, num_policies: int) -> None:
+        """Adds zeroed rows until there are ``num_policies``."""
+        self.all = Moments(*(grow_rows(tensor, num_policies) for tensor in vars(self.all).values()))
+
+    def get_state(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Moments of ``rows`` (``int64[P]``) as arrays ``[P, ...]``."""
+        return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(rows))).items()}
+
+    def set_state(self, state: Mapping[str, Any], rows: np.ndarray) -> None:
+        """Restores what ``get_state`` returned into ``rows``."""
+        moments = Moments(*(torch.as_tensor(state[name]) for name in vars(self.all)))
+        self.scatter(torch.from_numpy(rows), moments)

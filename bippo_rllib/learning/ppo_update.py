@@ -1,0 +1,166 @@
+"""The PPO update of all policies whose batch is full, in one set of batched tensor operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from bippo_rllib.learning.adam import Moments, StackedAdam
+from bippo_rllib.learning.objectives import gae, ppo_loss
+from bippo_rllib.learning.participation_buffer import ParticipationBatch
+from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """Hyper-parameters of an update; defaults are the paper's."""
+
+    lr: float = 1e-3
+    num_epochs: int = 8
+    gamma: float = 0.9
+    lambda_: float = 0.8
+    clip_param: float = 0.2
+    vf_loss_coeff: float = 1.0
+    vf_clip_param: float | None = None
+    entropy_coeff: float = 0.0
+    grad_clip: float | None = None
+
+
+@dataclass(frozen=True)
+class UpdateStatistics:
+    """What an update did, one entry per updated policy (``[P]``)."""
+
+    loss_first_epoch: Tensor
+    loss_last_epoch: Tensor
+    mean_advantage: Tensor
+    max_ratio_error_first_epoch: Tensor  #: largest |ratio - 1| before the first step; 0 unless weights were replaced
+
+
+def update_policies(
+    flat: Tensor, layout: ParameterLayout, adam: StackedAdam, batch: ParticipationBatch, settings: PPOSettings
+) -> UpdateStatistics:
+    """Updates the policies of ``batch`` in place; every other row of parameters and moments keeps its bits.
+
+    V is computed once before the first epoch and then fixed; each epoch is one full-batch Adam step.
+
+    Args:
+        flat: ``[N, size]`` parameters of all policies.
+        layout: What lies where in a row.
+        adam: Their optimiser.
+        batch: Full batches of P policies.
+        settings: Hyper-parameters.
+    """
+    updated, moments = flat[batch.rows], adam.gather(batch.rows)
+    advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
+
+    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
+        return _losses(layout.views(leaf), batch, advantages, returns, settings)
+
+    descent = descend(updated, moments, adam, losses, settings)
+    flat[batch.rows] = updated
+    adam.scatter(batch.rows, moments)
+    ratio_error = (torch.exp(descent.log_probs - batch.log_probs) - 1.0).abs().amax(dim=-1)
+    return UpdateStatistics(descent.first, descent.last, advantages.mean(dim=-1), ratio_error)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What ``descend`` saw on its way."""
+
+    first: Tensor  #: ``[P]`` losses before the first step
+    last: Tensor  #: ``[P]`` losses before the last step
+    log_probs: Tensor  #: log-probs before the first step
+
+
+def descend(
+    updated: Tensor,
+    moments: Moments,
+    adam: StackedAdam,
+    losses: Callable[[Tensor], tuple[Tensor, Tensor]],
+    settings: PPOSettings,
+) -> Descent:
+    """``num_epochs`` Adam steps on P rows, in place.
+
+    Args:
+        updated: ``[P, size]`` parameters.
+        moments: Theirs.
+        adam: The optimiser.
+        losses: Parameters -> losses ``[P]``, whose sum has independent gradients, and log-probs.
+        settings: Hyper-parameters.
+    """
+    seen: list[tuple[Tensor, Tensor]] = []
+    for _ in range(settings.num_epochs):
+        leaf = updated.detach().requires_grad_(True)
+        loss, log_probs = losses(leaf)
+        seen.append((loss.detach(), log_probs.detach()))
+        (gradients,) = torch.autograd.grad(loss.sum(), leaf)
+        if settings.grad_clip is not None:
+            gradients = _clip_per_policy(gradients, settings.grad_clip)
+        adam.step(updated, gradients, moments, settings.lr)
+    return Descent(seen[0][0], seen[-1][0], seen[0][1])
+
+
+class Sequences(Protocol):
+    """P sequences of K steps: observations and those that followed ``[P, K, obs_dim]``, the others ``[P, K]``."""
+
+    @property
+    def observations(self) -> Tensor: ...
+
+    @property
+    def next_observations(self) -> Tensor: ...
+
+    @property
+    def rewards(self) -> Tensor: ...
+
+    @property
+    def ends(self) -> Tensor: ...
+
+
+@torch.no_grad()
+def estimate_advantages(
+    parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
+) -> tuple[Tensor, Tensor]:
+    """Advantages and returns ``[P, K]`` under the critics of ``parameters``."""
+    values = critic_values(parameters, batch.observations)
+    next_values = critic_values(parameters, batch.next_observations)
+    return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
+
+
+def _losses(
+    parameters: Mapping[str, Tensor],
+    batch: ParticipationBatch,
+    advantages: Tensor,
+    returns: Tensor,
+    settings: PPOSettings,
+) -> tuple[Tensor, Tensor]:
+    logits = actor_logits(parameters, batch.observations)
+    log_probs = log_prob_participate(logits)
+    loss = ppo_loss(
+        log_probs,
+        batch.log_probs,
+        advantages,
+        critic_values(parameters, batch.observations),
+        returns,
+        clip_param=settings.clip_param,
+        vf_loss_coeff=settings.vf_loss_coeff,
+        vf_clip_param=settings.vf_clip_param,
+    )
+    return loss - entropy_bonus(logits, settings), log_probs
+
+
+def entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
+    """What the loss of each policy is lower by: logits ``[P, K, num_actions]`` -> ``[P]``; 0 where it is off."""
+    if not settings.entropy_coeff:
+        return 0.0
+    log_probs = torch.log_softmax(logits, dim=-1)
+    return settings.entropy_coeff * -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=-1)
+
+
+def _clip_per_policy(gradients: Tensor, max_norm: float) -> Tensor:
+    """Scales each policy's gradient ``[P, size]`` to a norm of at most ``max_norm``, as ``clip_grad_norm_`` does."""
+    norms = gradients.square().sum(dim=1, keepdim=True).sqrt()
+    return gradients * (max_norm / (norms + 1e-6)).clamp(max=1.0)

@@ -1,0 +1,202 @@
+"""RLlib's view of the stacked policies: one RLModule per client, one batched forward pass for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import Space
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule, MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModule
+from torch import Tensor
+
+from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, grow_rows, initial_parameters
+from bippo_rllib.policies.agents import common_spaces
+from bippo_rllib.policies.client_policy import ClientPolicy, flat_observation_size, policy_outputs
+
+
+class PolicyBank(MultiRLModule):
+    """All client policies as one tensor ``[capacity, size]``, a row each.
+
+    ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made when first asked for; state
+    dicts are what RLlib expects, ``{policy id: {name: array}}``. A checkpoint of the bank is one file whatever the
+    number of policies. Rows are never renumbered and capacity doubles, so adding a policy costs O(1) on average and
+    touches no other.
+
+    ``model_config`` keys: ``policy_ids``, ``hidden_size``, ``seed``.
+    """
+
+    def setup(self) -> None:
+        self.framework = "torch"
+        obs_dim = flat_observation_size(self.observation_space, self.action_space)
+        self.layout = ParameterLayout(obs_dim, self.model_config["hidden_size"])
+        self.flat = torch.zeros(0, self.layout.size)
+        self.rows: dict[str, int] = {}
+        self._next_row = 0
+        self._rl_modules = _PolicyViews(self)
+        self.add_policies(self.model_config["policy_ids"])
+
+    @property
+    def capacity(self) -> int:
+        """Rows in the stack, those of no policy included."""
+        return self.flat.shape[0]
+
+    def row_index(self, policy_ids: Sequence[str]) -> np.ndarray:
+        """``int64[P]`` rows of the named policies."""
+        return np.array([self.rows[policy_id] for policy_id in policy_ids], dtype=np.int64)
+
+    def add_policies(self, policy_ids: Sequence[str]) -> None:
+        """Adds fresh policies, each in a row of its own; every other policy keeps its bits."""
+        new = [policy_id for policy_id in policy_ids if policy_id not in self.rows]
+        if self._next_row + len(new) > self.capacity:
+            self.flat = grow_rows(self.flat, max(2 * self.capacity, self._next_row + len(new)))
+            self._rl_modules.refresh()
+        for policy_id in new:
+            self.flat[self._next_row] = initial_parameters(self.layout, self.model_config["seed"], policy_id)
+            self.rows[policy_id] = self._next_row
+            self._next_row += 1
+
+    def remove_policy(self, policy_id: str) -> None:
+        """Forgets a policy; its row is not reused."""
+        del self._rl_modules[policy_id]
+
+    def act(self, rows: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
+        """One forward pass of the policies in ``rows`` (``int64[P]``).
+
+        Args:
+            rows: Whose turn it is.
+            observations: ``float32[P, obs_dim]``, one each.
+
+        Returns:
+            ``action_dist_inputs`` ``[P, 2]``, ``actions``, ``action_logp`` and ``participation_suggestion`` ``[P]``.
+        """
+        with torch.no_grad():
+            parameters = self.layout.views(self._pick(rows))
+            logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
+            return {column: tensor.numpy() for column, tensor in policy_outputs(logits).items()}
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """``{policy id: {name: array}}`` of the policies asked for, all by default."""
+        ids = [p for p in self.rows if self._check_component(p, components, not_components)]
+        arrays = {name: tensor.numpy() for name, tensor in self.layout.views(self.flat).items()}
+        return {p: {name: array[self.rows[p]].copy() for name, array in arrays.items()} for p in ids}
+
+    def set_state(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Restores ``get_state``, in place. Policies that are not here yet are added.
+
+        Raises:
+            ValueError: If a policy has other shapes than the bank.
+        """
+        if state:
+            values = torch.stack([self.layout.row(policy) for policy in state.values()])
+            self.add_policies(list(state))
+            self.flat[torch.from_numpy(self.row_index(list(state)))] = values
+
+    def get_checkpointable_components(self) -> list:
+        """None: all policies are in the bank's own state, one file."""
+        return []
+
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple, dict[str, Any]]:
+        """What ``from_checkpoint`` builds the bank with: the policies there are by now."""
+        return (), {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "inference_only": False,
+            "model_config": {**self.model_config, "policy_ids": list(self.rows)},
+        }
+
+    def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
+        policy_ids = [policy_id for policy_id in batch if policy_id in self.rows]
+        for policy_id in policy_ids:
+            if len(batch[policy_id][Columns.OBS]) != 1:
+                raise ValueError(shared_policy_message(policy_id, len(batch[policy_id][Columns.OBS])))
+        if not policy_ids:
+            return {}
+        observations = torch.cat([batch[policy_id][Columns.OBS] for policy_id in policy_ids])
+        outputs = self.act(self.row_index(policy_ids), observations.numpy())
+        return {
+            policy_id: {column: array[i : i + 1] for column, array in outputs.items()}
+            for i, policy_id in enumerate(policy_ids)
+        }
+
+    def _forward_inference(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
+        return self._forward(batch)
+
+    def _forward_exploration(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
+        return self._forward(batch)
+
+    def _pick(self, rows: np.ndarray) -> Tensor:
+        """Parameters of ``rows``; a view, not a copy, where these are consecutive."""
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first + 1 == len(rows) and bool((np.diff(rows) == 1).all()):
+            return self.flat[first : last + 1]
+        return self.flat[torch.from_numpy(rows)]
+
+
+class _PolicyViews(MutableMapping[str, ClientPolicy]):
+    """The bank's policies as RLModules, each made when first asked for; parameters are views of the bank's rows."""
+
+    def __init__(self, bank: PolicyBank) -> None:
+        self._bank = bank
+        self._made: dict[str, ClientPolicy] = {}
+
+    def __getitem__(self, policy_id: str) -> ClientPolicy:
+        if policy_id not in self._made:
+            bank = self._bank
+            row = bank.rows[policy_id]
+            config = {"hidden_size": bank.layout.hidden_size, "seed": bank.model_config["seed"], "policy_id": policy_id}
+            self._made[policy_id] = ClientPolicy(
+                observation_space=bank.observation_space, action_space=bank.action_space, model_config=config
+            )
+            self._view(self._made[policy_id], row)
+        return self._made[policy_id]
+
+    def __setitem__(self, policy_id: str, policy: RLModule) -> None:
+        self._bank.set_state({policy_id: policy.get_state()})
+
+    def __delitem__(self, policy_id: str) -> None:
+        del self._bank.rows[policy_id]
+        self._made.pop(policy_id, None)
+
+    def __contains__(self, policy_id: object) -> bool:
+        return policy_id in self._bank.rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bank.rows)
+
+    def __len__(self) -> int:
+        return len(self._bank.rows)
+
+    def refresh(self) -> None:
+        """Points all parameters at the bank's tensors, after these were replaced."""
+        for policy_id, policy in self._made.items():
+            self._view(policy, self._bank.rows[policy_id])
+
+    def _view(self, policy: ClientPolicy, row: int) -> None:
+        views = self._bank.layout.views(self._bank.flat[row : row + 1])
+        for name, parameter in policy.named_parameters():
+            parameter.data = views[name][0]
+
+
+def bank_spec(spaces: Mapping[str, tuple[Space, Space]], *, hidden_size: int, seed: int) -> MultiRLModuleSpec:
+    """RLlib's specification of a bank with one policy per entry of ``spaces``, its observation and action space."""
+    observation_space, action_space = common_spaces(spaces)
+    return MultiRLModuleSpec(
+        multi_rl_module_class=PolicyBank,
+        observation_space=observation_space,
+        action_space=action_space,
+        inference_only=False,
+        model_config={"policy_ids": list(spaces), "hidden_size": hidden_size, "seed": seed},
+        rl_module_specs={},
+    )
+
+
+def shared_policy_message(policy_id: str, num_agents: int) -> str:
+    """Why several live agents may not share a policy."""
+    return (
+        f"{num_agents} agents act with policy {policy_id!r} in one step; BIPPO's policies are independent: map one "
+        "live agent to each policy in .multi_agent(policy_mapping_fn=...)"
+    )

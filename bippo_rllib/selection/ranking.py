@@ -1,0 +1,106 @@
+"""Heuristic selection: clients ranked by what they report in their infos, Power-of-Choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+
+from bippo_rllib.selection.agent_columns import column_like, info_values, order_of
+from bippo_rllib.selection.columns import SUGGESTION
+
+
+class InfoRanking(ConnectorV2):
+    """Puts a number from each agent's info in the place of its participation suggestion.
+
+    Pipeline: module-to-env, before the ``BudgetSamplerConnector``; ``BippoConfig.rank_by`` puts it there. Needs in the
+    batch: ``participation_suggestion`` of every agent. Needs in every agent's latest info: the score, and the size if
+    there are candidates. Writes ``participation_suggestion``: the score, negated if the lowest comes first, and
+    ``-inf``, the sampler's "not a candidate", for all others.
+
+    With ``candidates`` it is Power-of-Choice as published (Cho et al. 2020, "Client Selection in Federated Learning:
+    Convergence Analysis and Power-of-Choice Selection Strategies", arXiv:2010.01243): first ``draw_candidates``, then
+    the highest local losses among the drawn. The budget takes the place of the paper's fixed number of clients.
+
+    Args:
+        input_observation_space: As for every connector.
+        input_action_space: As for every connector.
+        score_key: Info key to rank by; a finite number in every info.
+        highest: Whether the highest comes first; else the lowest.
+        candidates: Size of the candidate set; None makes every agent a candidate and draws nothing.
+        size_key: Info key of the agent's data size, to which its chance of being drawn is proportional.
+        seed: Seed of the draws' own generator.
+    """
+
+    def __init__(
+        self,
+        input_observation_space: gym.Space | None = None,
+        input_action_space: gym.Space | None = None,
+        score_key: str = "loss",
+        highest: bool = True,
+        candidates: int | None = None,
+        size_key: str = "num_samples",
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(input_observation_space, input_action_space)
+        self._score_key, self._size_key = score_key, size_key
+        self._sign = 1.0 if highest else -1.0
+        self._candidates = candidates
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+        suggestions = batch.get(SUGGESTION)
+        if not suggestions:
+            return batch
+        order = order_of(suggestions)
+        agents = [agent_id for _, agent_id, _ in order.keys]
+        infos = episodes[0].get_infos(-1)
+        scores = self._sign * _finite(infos, agents, self._score_key, "score_key")
+        if self._candidates is not None:
+            sizes = _finite(infos, agents, self._size_key, "size_key")
+            drawn = draw_candidates(sizes, self._candidates, self._rng)
+            scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
+        batch[SUGGESTION] = column_like(suggestions, order, scores)
+        return batch
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """The generator of the candidate draws."""
+        return {"rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        if state:
+            self._rng.bit_generator.state = state["rng"]
+
+
+def draw_candidates(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws a candidate set without replacement, each draw in proportion to the sizes of those left.
+
+    Args:
+        sizes: ``float64[N]`` data sizes of at least 0; one of size 0 is never drawn.
+        count: Candidates wanted, at least 1; all there are if there are fewer.
+        rng: Where the draws come from.
+
+    Returns:
+        ``int64[min(count, agents of positive size)]`` indices.
+
+    Raises:
+        ValueError: If a size is negative.
+    """
+    if (sizes < 0.0).any():
+        raise ValueError(f"a client's data size is {sizes.min()}; it must be at least 0")
+    count = min(count, int(np.count_nonzero(sizes)))
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    return rng.choice(len(sizes), size=count, replace=False, p=sizes / sizes.sum())
+
+
+def _finite(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, setting: str) -> np.ndarray:
+    values = info_values(infos, agents, key, f"BippoConfig.rank_by({setting}=...)")
+    if not np.isfinite(values).all():
+        agent, value = next((a, v) for a, v in zip(agents, values, strict=True) if not np.isfinite(v))
+        raise ValueError(f"the info of {agent!r} has {key!r} = {value}; ranking needs finite numbers")
+    return values

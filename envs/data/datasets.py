@@ -1,0 +1,147 @@
+"""Image classification data sets as tensors: loaded once per process, never downloaded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from envs.data.image_folders import image_folder, read_image_folder
+from envs.data.readers import Split, cifar_source, idx_folder, read_cifar_split, read_idx_split
+
+FASHION_MNIST_CLASSES = (
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle-boot",
+)
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+_HELP = {
+    "fashion_mnist": (
+        'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
+        "torchvision.datasets.FashionMNIST('data', download=True)\"` downloads, (2) the four original *-ubyte.gz files "
+        "(`apt-get install dataset-fashion-mnist` puts them into /usr/share/datasets/fashion-mnist), or (3) folders of "
+        "images train/<class>/* and test/<class>/*, zipped or not"
+    ),
+    "cifar10": (
+        'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
+        "torchvision.datasets.CIFAR10('data', download=True)\"` downloads, (2) the original cifar-10-python.tar.gz, or "
+        "(3) folders of images train/<class>/* and test/<class>/*, zipped or not"
+    ),
+    "image_folder": "Point data_dir or $BIPPO_DATA to a folder with train/<class>/* and test/<class>/*, zipped or not",
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A training and a test split.
+
+    Attributes:
+        name: The data set's name.
+        train_images: ``uint8[num_train, channels, height, width]``.
+        train_labels: ``int64[num_train]``.
+        test_images: ``uint8[num_test, channels, height, width]``.
+        test_labels: ``int64[num_test]``.
+        classes: Names of the labels.
+        max_value: The largest value a pixel can take.
+    """
+
+    name: str
+    train_images: Tensor
+    train_labels: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+    classes: tuple[str, ...]
+    max_value: int = 255
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of an image."""
+        channels, height, width = self.train_images.shape[1:]
+        return channels, height, width
+
+    def scaled(self, images: Tensor) -> Tensor:
+        """``float32`` images in [-1, 1]."""
+        return images.float() * (2.0 / self.max_value) - 1.0
+
+
+def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+    """Loads a data set; the second call in a process is free.
+
+    Args:
+        name: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
+        data_dir: Where it lies; ``$BIPPO_DATA`` is looked into next.
+
+    Raises:
+        ValueError: If the name is unknown, the data is not there, or a file is corrupt; one line that names it.
+    """
+    roots = [root for root in (data_dir, os.environ.get("BIPPO_DATA")) if root]
+    return _load(name, tuple(str(Path(root).expanduser().resolve()) for root in roots))
+
+
+@lru_cache(maxsize=4)
+def _load(name: str, roots: tuple[str, ...]) -> Dataset:
+    if name == "digits":
+        return _digits()
+    if name not in _HELP:
+        raise ValueError(f"data set is {name!r}; choose one of digits, {', '.join(_HELP)}")
+    folders = [Path(root) for root in roots]
+    dataset = _from_original_files(name, folders) or _from_image_folder(name, folders)
+    if dataset is None:
+        raise ValueError(_missing(name, folders))
+    return dataset
+
+
+def _digits() -> Dataset:
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    digits = load_digits()
+    images = digits.images.astype(np.uint8)[:, None]
+    labels = digits.target.astype(np.int64)
+    train, test = train_test_split(np.arange(len(labels)), test_size=0.3, random_state=0, stratify=labels)
+    splits = [(images[np.sort(index)], labels[np.sort(index)]) for index in (train, test)]
+    return _dataset("digits", splits[0], splits[1], tuple(str(label) for label in digits.target_names), max_value=16)
+
+
+def _from_original_files(name: str, roots: list[Path]) -> Dataset | None:
+    if name == "fashion_mnist" and (folder := idx_folder(roots)):
+        return _dataset(name, read_idx_split(folder, "train"), read_idx_split(folder, "test"), FASHION_MNIST_CLASSES)
+    if name == "cifar10" and (source := cifar_source(roots)):
+        return _dataset(name, read_cifar_split(source, "train"), read_cifar_split(source, "test"), CIFAR10_CLASSES)
+    return None
+
+
+def _from_image_folder(name: str, roots: list[Path]) -> Dataset | None:
+    # Asked for a data set by name, another one's folder beside it must not be taken for it.
+    folder = image_folder(roots, hint={"fashion_mnist": "fashion", "cifar10": "cifar"}.get(name, ""))
+    if folder is None:
+        return None
+    splits, classes = read_image_folder(folder, {"fashion_mnist": "L", "cifar10": "RGB"}.get(name))
+    if name != "image_folder" and len(classes) != 10:
+        raise ValueError(f"{folder}: {name} has 10 classes, these are {len(classes)}; use dataset='image_folder'")
+    return Dataset(name, *splits["train"], *splits["test"], classes)
+
+
+def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max_value: int = 255) -> Dataset:
+    (train_images, train_labels), (test_images, test_labels) = (map(torch.from_numpy, split) for split in (train, test))
+    return Dataset(name, train_images, train_labels, test_images, test_labels, classes, max_value)
+
+
+def _missing(name: str, roots: list[Path]) -> str:
+    looked = ", ".join(str(root) for root in roots) or "nowhere: neither data_dir nor $BIPPO_DATA is set"
+    zips = sorted(str(path) for root in roots if root.is_dir() for path in root.glob("*.zip"))
+    hint = f" (unzip {zips[0]} and point to the folder)" if zips else ""
+    return f"no {name} data found; looked in {looked}{hint}. {_HELP[name]}"

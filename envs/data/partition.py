@@ -1,0 +1,118 @@
+"""Who holds which samples. NumPy only.
+
+Label sets, label mixes and sizes are constants of the scenario; the seed only changes which samples are drawn. So the
+clients' data sizes, costs and the budget are the same for all seeds. No index is ever used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from envs.data.dirichlet import counts_over_clients, counts_over_labels
+from envs.data.label_sets import paper_label_sets
+from envs.rng import keyed_rng
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Sample indices of each client.
+
+    Attributes:
+        train: Per client an ascending ``int64`` array of indices into the training split.
+        test: The same for the test split.
+        labels: Per client the labels it holds, ascending.
+    """
+
+    train: tuple[np.ndarray, ...]
+    test: tuple[np.ndarray, ...]
+    labels: tuple[tuple[int, ...], ...]
+
+
+def make_partition(
+    kind: str,
+    train_labels: np.ndarray,
+    test_labels: np.ndarray,
+    num_classes: int,
+    train_sizes: Sequence[int],
+    test_sizes: Sequence[int],
+    *,
+    alpha: float = 0.5,
+    late_labels: Sequence[int] = (),
+    seed: int = 0,
+) -> Partition:
+    """Deals training and test samples to clients.
+
+    A client's test set holds its own labels in equal parts, whatever the mix it trains on.
+
+    Args:
+        kind: ``paper``, ``dirichlet_over_clients`` or ``dirichlet_over_labels``.
+        train_labels: ``[num_train]`` labels of the training split, 0 to ``num_classes - 1``.
+        test_labels: ``[num_test]`` labels of the test split.
+        num_classes: Classes, at least 3 for ``paper``.
+        train_sizes: ``[num_clients]`` training samples wanted.
+        test_sizes: ``[num_clients]`` test samples wanted.
+        alpha: Concentration of the Dirichlet partitions.
+        late_labels: With ``paper``, labels of each of the last clients, see ``paper_label_sets``.
+        seed: Changes which samples are drawn and nothing else.
+
+    Raises:
+        ValueError: If a split does not hold what is wanted; the message has the class and both numbers.
+    """
+    for what, sizes, labels in (("train", train_sizes, train_labels), ("test", test_sizes, test_labels)):
+        if sum(sizes) > len(labels):
+            raise ValueError(
+                f"the clients want {sum(sizes)} {what} samples, the {what} split has {len(labels)}; lower "
+                f"{what}_samples or num_clients"
+            )
+    train_available = np.bincount(train_labels, minlength=num_classes)
+    test_available = np.bincount(test_labels, minlength=num_classes)
+    if kind == "paper":
+        label_sets = paper_label_sets(train_sizes, test_sizes, train_available, test_available, late_labels)
+        train_counts = equal_counts(label_sets, train_sizes, num_classes)
+    elif kind == "dirichlet_over_clients":
+        train_counts = counts_over_clients(train_sizes, train_available, alpha)
+    elif kind == "dirichlet_over_labels":
+        train_counts = counts_over_labels(train_sizes, train_available, alpha)
+    else:
+        raise ValueError(f"unknown partition {kind!r}")
+    held = tuple(tuple(np.flatnonzero(row).tolist()) for row in train_counts)
+    test_counts = equal_counts(held, test_sizes, num_classes)
+    return Partition(
+        train=_deal(train_counts, train_labels, train_available, "train", seed),
+        test=_deal(test_counts, test_labels, test_available, "test", seed),
+        labels=held,
+    )
+
+
+def equal_counts(label_sets: Sequence[Sequence[int]], sizes: Sequence[int], num_classes: int) -> np.ndarray:
+    """``int64[num_clients, num_classes]`` samples, equal over each client's labels up to one.
+
+    What does not divide goes to labels in turn, starting from another one for each client.
+    """
+    counts = np.zeros((len(sizes), num_classes), dtype=np.int64)
+    for client, (labels, size) in enumerate(zip(label_sets, sizes, strict=True)):
+        share, rest = divmod(size, len(labels))
+        for place, label in enumerate(labels):
+            counts[client, label] = share + ((place - client) % len(labels) < rest)
+    return counts
+
+
+def _deal(
+    counts: np.ndarray, labels: np.ndarray, available: np.ndarray, split: str, seed: int
+) -> tuple[np.ndarray, ...]:
+    """Draws ``counts[client, class]`` samples for every client, none twice."""
+    wanted = counts.sum(axis=0)
+    for label in np.flatnonzero(wanted > available).tolist():
+        raise ValueError(
+            f"class {label}: the clients want {wanted[label]} {split} samples, the {split} split has "
+            f"{available[label]}; lower {split}_samples or num_clients"
+        )
+    hands: list[list[np.ndarray]] = [[] for _ in counts]
+    for label in range(counts.shape[1]):
+        deck = keyed_rng(f"partition {split}", seed, label).permutation(np.flatnonzero(labels == label))
+        for hand, piece in zip(hands, np.split(deck, np.cumsum(counts[:, label])), strict=False):
+            hand.append(piece)
+    return tuple(np.sort(np.concatenate(hand)) for hand in hands)

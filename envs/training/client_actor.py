@@ -1,0 +1,77 @@
+"""What runs inside a Ray actor of ``ray_executor``; a plain class, so that it can be tried without Ray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from envs.config import FederationConfig
+from envs.data.client_samples import DataShape, FederationSamples
+from envs.round_key import RoundKey
+from envs.training.aggregation import ClientFailure
+from envs.training.client_worker import ClientWorker
+
+
+@dataclass(frozen=True)
+class ActorInfo:
+    """Where an actor is.
+
+    Attributes:
+        pid: Its process.
+        device: torch device it trains on.
+        visible_gpus: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
+    """
+
+    pid: int
+    device: str
+    visible_gpus: str
+
+
+@dataclass(frozen=True)
+class PackedSum:
+    """A ``WeightedSum`` whose array Ray moves without copying."""
+
+    total: np.ndarray
+    num_samples: int
+    bound: int
+    failed: tuple[ClientFailure, ...]
+
+
+class ClientActor:
+    """Trains and evaluates clients in a process of its own, in one torch thread.
+
+    Args:
+        config: The federation.
+        shape: Of its data set.
+        worker_class: What does the work.
+        may_use_gpu: Whether Ray has assigned a GPU to this process.
+    """
+
+    def __init__(
+        self, config: FederationConfig, shape: DataShape, worker_class: type[ClientWorker], may_use_gpu: bool = False
+    ) -> None:
+        torch.set_num_threads(1)
+        self._visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") if may_use_gpu else ""
+        self._device = "cuda:0" if may_use_gpu and torch.cuda.is_available() else "cpu"
+        self._worker = worker_class(config, shape, self._device)
+
+    def info(self) -> ActorInfo:
+        """Where this is."""
+        return ActorInfo(os.getpid(), self._device, self._visible_gpus)
+
+    def assign(self, samples: FederationSamples) -> None:
+        """Copies the samples of all clients to the device."""
+        self._worker.assign(samples)
+
+    def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> PackedSum:
+        """Trains ``clients`` from the flat ``float32[P]`` weights; one partial sum for all of them."""
+        result = self._worker.train(torch.tensor(weights), clients, key, epochs)
+        return PackedSum(result.total.cpu().numpy(), result.num_samples, result.bound, result.failed)
+
+    def evaluate(self, weights: np.ndarray, groups: Sequence[Sequence[int]], training_samples: bool) -> np.ndarray:
+        """``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""
+        return self._worker.evaluate(torch.tensor(weights), groups, training_samples=training_samples)

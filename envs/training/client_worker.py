@@ -1,0 +1,115 @@
+"""One worker: a model, the samples of all clients, and what is done with them on one device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from envs.config import FederationConfig
+from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
+from envs.rng import keyed_rng
+from envs.round_key import RoundKey
+from envs.training import aggregation
+from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
+from envs.training.local_training import evaluate, train_locally
+from envs.training.models import FlatWeights, build_model
+
+
+class ClientWorker:
+    """Trains clients one after the other and evaluates groups of clients, in this process.
+
+    Args:
+        config: The federation.
+        shape: Of its data set.
+        device: torch device of the model and the samples.
+    """
+
+    def __init__(self, config: FederationConfig, shape: DataShape, device: str) -> None:
+        self._config, self._shape, self._device = config, shape, torch.device(device)
+        if self._device.type == "cuda":
+            be_deterministic()
+        model = build_model(config.model_name, shape.input_shape, shape.num_classes)
+        self._model = model.to(self._device).to(memory_format=torch.channels_last)
+        self._network: nn.Module = torch.compile(self._model) if config.compile else self._model  # type: ignore[assignment]
+        self._weights = FlatWeights(self._model)
+
+    def assign(self, samples: FederationSamples) -> None:
+        """Keeps the samples on the device."""
+        self._train = ResidentSamples(samples.train, self._shape.max_value, str(self._device))
+        self._test = ResidentSamples(samples.test, self._shape.max_value, str(self._device))
+        self._all_samples = sum(samples.train.sizes)
+        self._test_numbers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
+        """Trains every client from the flat ``weights``; with ``on_client_failure="raise"`` up to one that fails."""
+        return aggregation.merged(self._updates(self._weights.cut(weights), clients, key, epochs))
+
+    def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
+        """Each group as one batch.
+
+        Returns:
+            ``float64[2, number of clients]`` accuracies and mean cross-entropies, on the test or the training samples.
+        """
+        self._weights.set(weights)
+        return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
+
+    def _updates(
+        self, start: list[Tensor], clients: Sequence[int], key: RoundKey, epochs: int
+    ) -> Iterator[WeightedSum]:
+        for client in clients:
+            update = self._update(start, client, key, epochs)
+            yield update
+            if update.failed and self._config.on_client_failure == "raise":
+                return
+
+    def _update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
+        try:
+            self._weights.load(start)
+            self._fit(client, key, epochs)
+            return aggregation.weighted(self._weights.get(), self._train.sizes[client], self._all_samples)
+        except (FloatingPointError, WeightsTooLarge) as error:
+            reason = (
+                f"client {client} diverged in round {key.round} at lr={self._config.learning_rate}: {error}; lower lr"
+            )
+        except Exception as error:  # whatever it is, the user has to know which client it was
+            detail = " ".join(str(error).split())
+            reason = f"client {client} failed in round {key.round}: {type(error).__name__}: {detail}"
+        return aggregation.without(ClientFailure(client, reason), self._weights.get())
+
+    def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
+        """One client's local training of the model, in place."""
+        images, labels = self._train.of(client)
+        train_locally(
+            self._network,
+            images,
+            labels,
+            epochs=epochs,
+            batch_size=self._config.local_batch_size,
+            lr=self._config.learning_rate,
+            rng=keyed_rng("shuffle", key.seed, key.episode, client, key.round),
+            mixed_precision=self._config.mixed_precision,
+        )
+
+    def _evaluate_group(self, clients: Sequence[int], training_samples: bool) -> np.ndarray:
+        parts = [self._train.of(client) if training_samples else self._test_of(client) for client in clients]
+        images, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        sizes = [len(own) for _, own in parts]
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.mixed_precision):
+            return np.stack(evaluate(self._network, images, labels, sizes))
+
+    def _test_of(self, client: int) -> tuple[Tensor, Tensor]:
+        """Test samples are read in every round, so they are kept as numbers."""
+        if client not in self._test_numbers:
+            self._test_numbers[client] = self._test.of(client)
+        return self._test_numbers[client]
+
+
+def be_deterministic() -> None:
+    """Asks CUDA for the same bits in every run; what cannot be has a warning from torch."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
+    torch.backends.cudnn.benchmark = False
+    torch.use_deterministic_algorithms(True, warn_only=True)

@@ -1,0 +1,77 @@
+"""One client's local training, and the evaluation of many clients in few large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from envs.training.packing import EVALUATION_BATCH
+
+
+def train_locally(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    rng: np.random.Generator,
+    mixed_precision: bool = False,
+) -> None:
+    """Local SGD in place: no momentum, a fresh shuffle each epoch, the last partial batch kept.
+
+    Args:
+        model: The network, holding the global weights.
+        images: ``float32[n, ...]``.
+        labels: ``int64[n]``.
+        epochs: Passes over the data.
+        batch_size: Samples in a step.
+        lr: Learning rate.
+        rng: Draws one permutation per epoch.
+        mixed_precision: Forward passes in bfloat16 where torch's autocast thinks it safe; weights stay float32.
+
+    Raises:
+        FloatingPointError: If the loss or the weights become NaN or infinite.
+    """
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, fused=True)
+    total_loss = torch.zeros((), device=images.device)
+    for _ in range(epochs):
+        order = torch.from_numpy(rng.permutation(len(labels))).to(images.device)
+        batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
+        for batch_images, batch_labels in batches:
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(images.device.type, torch.bfloat16, enabled=mixed_precision):
+                loss = functional.cross_entropy(model(batch_images), batch_labels)
+            loss.backward()
+            optimizer.step()
+            total_loss += loss.detach()
+    if not (torch.isfinite(total_loss) and all(torch.isfinite(p).all() for p in model.parameters())):
+        raise FloatingPointError(f"the loss or the weights are not finite (summed loss {total_loss.item():g})")
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, images: Tensor, labels: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracy and mean cross-entropy of consecutive segments of a batch.
+
+    Args:
+        model: The network.
+        images: ``float32[sum(sizes), ...]`` samples of several clients, one client after the other.
+        labels: ``int64[sum(sizes)]``.
+        sizes: Samples per client.
+
+    Returns:
+        ``float64[len(sizes)]`` accuracies and mean losses.
+    """
+    model.eval()
+    logits = torch.cat([model(batch) for batch in images.split(EVALUATION_BATCH)])
+    correct = (logits.argmax(dim=1) == labels).double()
+    losses = functional.cross_entropy(logits, labels, reduction="none").double()
+    means = [[part.mean() for part in values.split(list(sizes))] for values in (correct, losses)]
+    accuracies, mean_losses = torch.stack([torch.stack(row) for row in means]).cpu().numpy()
+    return accuracies, mean_losses

@@ -1,0 +1,208 @@
+"""The row schema, its writer and its reader: one row per trial and round, one `rows.parquet` per trial."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from envs.rules.budget import fits
+
+ROWS_FILE = "rows.parquet"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name, Arrow type, unit ("" for none) and meaning. Unit and meaning are stored in the file too."""
+
+    name: str
+    dtype: pa.DataType
+    unit: str
+    meaning: str
+    absent: Any = None
+    """What a file without the column means by that, for columns that came later."""
+
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.dtype, metadata={"unit": self.unit, "meaning": self.meaning})
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("scenario", pa.string(), "", "named setting, see experiments/scenarios.py"),
+    Column("method", pa.string(), "", "client selection method, see experiments/methods.py"),
+    Column("seed", pa.int64(), "", "seed of data draws, initial weights, shuffles and selection"),
+    Column("trial", pa.string(), "", "name of the trial's folder"),
+    Column("setting", pa.string(), "", "searched hyperparameters of this trial, empty outside a search"),
+    Column("round", pa.int64(), "", "FL round, from 1; round 0 (all clients, one epoch) has no row"),
+    Column(
+        "mean_accuracy", pa.float64(), "share of 1", "unweighted mean of all live clients' accuracy after the round"
+    ),
+    Column("reward", pa.float64(), "", "the team's reward for the round"),
+    Column("energy_j", pa.float64(), "J", "energy spent: by clients that trained or failed to, and on charged probing"),
+    Column("budget_j", pa.float64(), "J", "energy budget of the round"),
+    Column("num_clients", pa.int64(), "", "clients live in the round"),
+    Column("num_selected", pa.int64(), "", "clients that trained in the round"),
+    Column(
+        "selected", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
+    ),
+    Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)", ()),
+    Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
+    Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
+    Column("probing_j", pa.float64(), "J", "part of energy_j that told losses or accuracies; see docs/methods.md", 0.0),
+    Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round"),
+    Column("epsilon", pa.float64(), "", "the sampler's epsilon in the round; NaN for methods without one"),
+    Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
+    Column("rl_seconds", pa.float64(), "s", "wall time of algo.train() outside the environment"),
+)
+COLUMN_NAMES = tuple(column.name for column in COLUMNS)
+TIMING_COLUMNS = ("fl_seconds", "rl_seconds")
+"""The only columns in which two runs of the same trial may differ."""
+
+SCHEMA = pa.schema([column.field() for column in COLUMNS])
+
+
+def check_budget(row: Mapping[str, Any]) -> None:
+    """Fail loudly where a round spent more than its budget; nothing measured after that could be trusted."""
+    if not fits(row["energy_j"], row["budget_j"]):
+        raise RuntimeError(
+            f"round {row['round']} of {row['trial']} spent {row['energy_j']:.9g} J, more than its budget of "
+            f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['selected']))}; "
+            "this is a bug in the sampler or the environment"
+        )
+
+
+class RowWriter:
+    """Collects a trial's rows and rewrites its file as a whole: at most once per `interval_s`, and on `flush()`.
+
+    The file is replaced atomically, so a reader never sees half a file and a killed run keeps what was written.
+    """
+
+    def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
+        self.path = Path(folder) / ROWS_FILE
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._interval_s = interval_s
+        self._rows: list[Mapping[str, Any]] = []
+        self._num_written = 0
+        self._written_at = float("-inf")
+
+    def continue_after(self, round_number: int) -> list[Mapping[str, Any]]:
+        """Take up the rows up to a round that are in the file already, and return them."""
+        self._rows = [row for row in read_table(self.path).to_pylist() if row["round"] <= round_number]
+        self._num_written = len(self._rows)
+        return list(self._rows)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Check and keep one row; write if the last write is old enough."""
+        check_budget(row)
+        self._rows.append(row)
+        if time.monotonic() - self._written_at >= self._interval_s:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write everything that is not on disk yet."""
+        if self._num_written == len(self._rows):
+            return
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"the trial's folder {self.path.parent} was removed while it ran")
+        write_atomically(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
+        self._num_written = len(self._rows)
+        self._written_at = time.monotonic()
+
+
+def read_table(path: Path) -> pa.Table:
+    """One trial's rows as they are in its file, whole as far as columns that came later have a meaning when absent.
+
+    Raises:
+        OSError: If the file cannot be read.
+        pa.ArrowException: If it is no Parquet file.
+    """
+    table = pq.read_table(path, partitioning=None)
+    for column in COLUMNS:
+        if column.absent is None:
+            continue
+        found = column.name in table.column_names
+        if found and not table[column.name].null_count:
+            continue
+        values = table[column.name].to_pylist() if found else [None] * len(table)
+        filled = pa.array([column.absent if value is None else value for value in values], column.dtype)
+        if found:
+            table = table.set_column(table.column_names.index(column.name), column.field(), filled)
+        else:
+            table = table.append_column(column.field(), filled)
+    return table
+
+
+def write_atomically(table: pa.Table, path: Path) -> None:
+    """Replace a Parquet file as a whole; if that fails, the old one stays and nothing else is left."""
+    unfinished = path.with_name(f"{path.name}.tmp")
+    try:
+        pq.write_table(table, unfinished)
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def read_rows(results_dir: str | Path) -> pd.DataFrame:
+    """All rows under a results folder, ordered by method, setting, seed and round.
+
+    A file that cannot be read is named on stderr and left out: the rest of the study is still worth looking at, and
+    the report names every trial that is missing.
+
+    Raises:
+        ValueError: no such folder, no readable rows in it, or a trial with two rows for one round.
+    """
+    folder = Path(results_dir)
+    if not folder.is_dir():
+        raise ValueError(f"no results folder {folder}: run `python -m experiments.tune_bippo --results-dir {folder}`")
+    paths = sorted(folder.rglob(ROWS_FILE))
+    if not paths:
+        raise ValueError(f"no {ROWS_FILE} under {folder}: it is not a results folder, or no round was finished")
+    frames = [frame for path in paths if (frame := _read_file(path)) is not None]
+    if not frames:
+        raise ValueError(f"none of the {len(paths)} {ROWS_FILE} files under {folder} can be read")
+    rows = pd.concat(frames, ignore_index=True)
+    _check_one_row_per_round(rows, folder)
+    return rows.sort_values(["method", "setting", "seed", "trial", "round"], kind="stable", ignore_index=True)
+
+
+def _read_file(path: Path) -> pd.DataFrame | None:
+    try:
+        table = read_table(path)
+        frame = table.to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        print(f"warning: left out {path}, which is not a readable Parquet file ({_first_line(error)})", file=sys.stderr)
+        return None
+    missing = [name for name in COLUMN_NAMES if name not in frame.columns]
+    if missing:
+        print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)
+        return None
+    odd = [
+        f.name for f in SCHEMA if f.name in table.column_names and not table.schema.field(f.name).type.equals(f.type)
+    ]
+    if odd or frame.empty:
+        why = f"whose column {odd[0]} is no {SCHEMA.field(odd[0]).type}" if odd else "which has no rows"
+        print(f"warning: left out {path}, {why}", file=sys.stderr)
+        return None
+    return frame
+
+
+def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:
+    repeated = rows[rows.duplicated(["trial", "round"])]
+    if len(repeated):
+        first = repeated.iloc[0]
+        raise ValueError(
+            f"{folder} holds more than one row for round {first['round']} of trial {first['trial']}: "
+            "keep one copy of each trial's folder"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,190 @@
+"""Running a study with Ray Tune: trials side by side, quietly, and what is left of those that fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from experiments.results.federation_record import resolve
+from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
+from experiments.study.asha_journal import JOURNAL_FILE
+from experiments.study.interrupts import heed_interrupts, ignore_interrupts, terminate_as_interrupt
+from experiments.study.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
+from experiments.study.settings import split_settings
+from experiments.study.study import Study, TrialStart, param_space
+
+if TYPE_CHECKING:
+    from ray.tune import ResultGrid, Tuner
+
+    from experiments.study.progress import Progress
+    from experiments.study.study_end import FullDiskWatch
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A trial that did not finish: its cause in one line, and the file with the whole traceback."""
+
+    trial: str
+    cause: str
+    error_file: str
+
+
+def quiet() -> None:
+    """Turn off what Tune and RLlib print by themselves; `Progress` and the report say it shorter."""
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    import ray.rllib  # noqa: F401  (its import sets its logger's level)
+
+    for name in ("ray.tune", "ray.train", "ray.rllib"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
+    """Run all trials and return those that failed; rows and run.json are in `study.results_dir` whatever happens.
+
+    Raises:
+        OSError: If the disk got full.
+    """
+    quiet()
+    import ray
+
+    study.results_dir.mkdir(parents=True, exist_ok=True)
+    if study.starts is None:
+        searches_federation = bool(split_settings(study.search)[1])
+        # Not all methods are charged for probing, and without it the clients are the same.
+        federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
+        resolved = None if searches_federation else resolve(federation)
+        write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
+    else:
+        add_resumption(study.results_dir)
+    out = out or sys.stdout
+    print("starting Ray ...", file=out, flush=True)
+    try:
+        started_ray = start_ray(study.parallel_trials)
+    except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
+        raise KeyboardInterrupt from exit_
+    terminate_as_interrupt()
+    try:
+        return _run_trials(study, out)
+    except KeyboardInterrupt:
+        print(f"\nstopping; rows are kept in {study.results_dir} ...", file=sys.stderr, flush=True)
+        raise
+    finally:
+        ignore_interrupts()
+        if started_ray:
+            ray.shutdown()
+        heed_interrupts()
+
+
+def start_ray(parallel_trials: int | None) -> bool:
+    """Start Ray quietly and without a dashboard, or connect to the cluster of `$RAY_ADDRESS`, unless it runs already.
+
+    True if this call started it.
+
+    Raises:
+        ConnectionError: If Ray neither starts nor answers.
+    """
+    import ray
+
+    if ray.is_initialized():
+        return False
+    address = os.environ.get(RAY_ADDRESS, "local")
+    try:
+        ray.init(
+            address,
+            num_cpus=local_cpus(parallel_trials) if address == "local" else None,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+        )
+    except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
+        what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        token = "" if address == "local" else " (if it wants a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
+        raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
+    return True
+
+
+def _run_trials(study: Study, out: TextIO) -> list[Failure]:
+    from experiments.study.progress import Progress
+    from experiments.study.study_end import FullDiskWatch
+
+    placement = place(study, nodes_for(study.parallel_trials))
+    progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
+    watch = FullDiskWatch()
+    tuner = _tuner(study, progress, watch, placement)
+    try:
+        failures = _failures(tuner.fit())
+        if watch.noticed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(study.results_dir))
+        return failures
+    except KeyboardInterrupt:
+        progress.keep_logs()
+        raise
+    finally:
+        progress.close()
+        add_warmup_energy(study.results_dir, progress.warmup_energy_j)
+
+
+def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Placement) -> Tuner:
+    from ray import tune
+    from ray.tune.search.basic_variant import BasicVariantGenerator
+
+    from experiments.study.row_callback import ROLLING_ACCURACY
+    from experiments.study.scheduler import SeedwiseASHA
+    from experiments.study.study_end import StudyEnd
+    from experiments.study.trial import StudyTrial
+
+    journal = study.results_dir / JOURNAL_FILE
+    return tune.Tuner(
+        StudyTrial,
+        param_space=param_space(study, placement),
+        tune_config=tune.TuneConfig(
+            search_alg=BasicVariantGenerator(max_concurrent=placement.side_by_side),
+            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
+            trial_dirname_creator=_trial_name,
+            trial_name_creator=_trial_name,
+        ),
+        run_config=tune.RunConfig(
+            name=study.results_dir.name,
+            storage_path=str(study.results_dir.parent),
+            stop=StudyEnd(watch),
+            checkpoint_config=tune.CheckpointConfig(
+                checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
+            ),
+            callbacks=[progress, watch],
+            verbose=0,
+        ),
+    )
+
+
+def _trial_name(trial: Any) -> str:
+    return TrialStart(**trial.config["trial"]).name
+
+
+def _failures(results: ResultGrid) -> list[Failure]:
+    return [
+        Failure(Path(result.path).name, root_cause(str(result.error)), str(Path(result.path) / "error.txt"))
+        for result in results
+        if result.error is not None
+    ]
+
+
+def root_cause(traceback: str) -> str:
+    """The first exception of a chain of tracebacks, in one line: what went wrong before anything else did."""
+    lines = [line.strip() for line in traceback.splitlines()]
+    causes = [line for line in lines if _is_exception_line(line)]
+    return causes[0] if causes else (lines[-1] if lines else "unknown")
+
+
+def _is_exception_line(line: str) -> bool:
+    name, colon, _ = line.partition(": ")
+    return bool(colon) and name.replace(".", "").isidentifier() and name.endswith(("Error", "Exception", "Interrupt"))

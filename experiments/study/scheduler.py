@@ -1,0 +1,105 @@
+"""ASHA for a search over several methods and seeds, which a resumed search takes up where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
+
+from experiments.study.asha_journal import Decision, append_decision, read_decisions
+from experiments.study.study import TrialStart
+
+_ROUND = "training_iteration"
+
+
+@dataclass(frozen=True)
+class _NamedTrial:
+    """All that ASHA looks at; Tune's own ids are others in every run, names are not."""
+
+    trial_id: str
+
+
+class SeedwiseASHA(FIFOScheduler):
+    """One ASHA per method and seed, so that a setting only ever competes with other settings on the same data.
+
+    Seeds draw different samples, and some are harder: with one ASHA for all, it would stop the hard seeds, not the bad
+    settings. Every decision goes to a journal; with one that exists, ASHA starts with all it knew, and a trial that was
+    stopped is stopped again.
+
+    Args:
+        metric: Key of the result to compare; higher is better.
+        max_rounds: Rounds of a full trial.
+        journal: File of the decisions; None to keep none.
+    """
+
+    def __init__(self, metric: str, max_rounds: int, journal: Path | None = None) -> None:
+        super().__init__()
+        grace_period = max(1, min(20, max_rounds // 4))
+        self._metric, self._journal = metric, journal
+        self._arguments: dict[str, Any] = {
+            "time_attr": _ROUND,
+            "metric": metric,
+            "mode": "max",
+            "max_t": max_rounds,
+            "grace_period": grace_period,
+            "reduction_factor": 2,
+        }
+        self._milestones = [grace_period * 2**k for k in range(max_rounds.bit_length())]
+        self._groups: dict[tuple[str, int], ASHAScheduler] = {}
+        self._stopped: dict[str, int] = {}
+        self._known: dict[tuple[str, int], None] = {}
+        for decision in [] if journal is None else read_decisions(journal):
+            self._take_up(decision)
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        self._group(trial).on_trial_add(tune_controller, _named(trial))
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        name, iteration = _start(trial).name, result[_ROUND]
+        if iteration >= self._stopped.get(name, iteration + 1):
+            return TrialScheduler.STOP
+        action = self._group(trial).on_trial_result(tune_controller, _named(trial), result)
+        if iteration in self._milestones and (name, iteration) not in self._known:
+            self._record(trial, result, stop=action == TrialScheduler.STOP)
+        return action
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        self._group(trial).on_trial_complete(tune_controller, _named(trial), result)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        self._group(trial).on_trial_remove(tune_controller, _named(trial))
+
+    def _record(self, trial: Any, result: dict[str, Any], stop: bool) -> None:
+        start = _start(trial)
+        decision = Decision(start.name, start.method, start.seed, result[_ROUND], float(result[self._metric]), stop)
+        self._known[decision.trial, decision.iteration] = None
+        if self._journal is not None:
+            append_decision(self._journal, decision)
+
+    def _take_up(self, decision: Decision) -> None:
+        """What ASHA saw then, once more; what it decided then stands."""
+        group, trial = self._group_of(decision.method, decision.seed), _NamedTrial(decision.trial)
+        group.on_trial_add(None, trial)
+        group.on_trial_result(None, trial, {_ROUND: decision.iteration, self._metric: decision.value})
+        self._known[decision.trial, decision.iteration] = None
+        if decision.stop:
+            self._stopped[decision.trial] = decision.iteration
+
+    def _group(self, trial: Any) -> ASHAScheduler:
+        start = _start(trial)
+        return self._group_of(start.method, start.seed)
+
+    def _group_of(self, method: str, seed: int) -> ASHAScheduler:
+        if (method, seed) not in self._groups:
+            self._groups[method, seed] = ASHAScheduler(**self._arguments)
+        return self._groups[method, seed]
+
+
+def _start(trial: Any) -> TrialStart:
+    return TrialStart(**trial.config["trial"])
+
+
+def _named(trial: Any) -> _NamedTrial:
+    return _NamedTrial(_start(trial).name)

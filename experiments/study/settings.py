@@ -1,0 +1,194 @@
+"""`--set key=value` and `--search key=expression`: parsed without running anything, checked against what exists.
+
+A key is a setting of `BippoConfig` (such as `lr` or `epsilon_decay`), or `env.` and a field of `envs.FederationConfig`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.results.naming import unknown_name
+
+ENV_PREFIX = "env."
+SEARCH_FUNCTIONS = (
+    "choice",
+    "grid_search",
+    "loguniform",
+    "lograndint",
+    "qlograndint",
+    "qloguniform",
+    "qrandint",
+    "qrandn",
+    "quniform",
+    "randint",
+    "randn",
+    "uniform",
+)
+_EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
+_EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
+_FIXED_BY_STUDY = {
+    "env.rounds": "--rounds",
+    "env.seed": "--seeds",
+    "env.dataset": "--scenario",
+    "env.data_dir": "--data-dir",
+    "env.executor": "--executor",
+    "env.num_actors": "--num-actors",
+    "env.cpus_per_actor": "--cpus-per-actor",
+    "env.gpus_per_actor": "--gpus-per-actor",
+}
+_PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
+_FIXED_BY_STUDY |= {"env": "--scenario", "seed": "--seeds"}
+_FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")
+
+
+def parse_settings(items: Sequence[str]) -> dict[str, Any]:
+    """`["lr=0.0005", "env.reward=accuracy_target"]` -> `{"lr": 0.0005, "env.reward": "accuracy_target"}`.
+
+    Values are Python literals; anything else is taken as text.
+    """
+    pairs = _pairs("--set", items, _EXAMPLE_SET)
+    return {key: literal(text) for key, text in pairs.items()}
+
+
+def parse_search(items: Sequence[str]) -> dict[str, str]:
+    """`["lr=loguniform(1e-4,1e-2)"]` -> `{"lr": "loguniform(1e-4,1e-2)"}`, each a call of one of Tune's functions."""
+    pairs = _pairs("--search", items, _EXAMPLE_SEARCH)
+    for key, expression in pairs.items():
+        _parse_call(key, expression)
+    return pairs
+
+
+def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in items:
+        key, equals, text = (part.strip() for part in item.partition("="))
+        if not key or not equals or not text:
+            raise ValueError(f"{flag} {item!r} is not key=value; for example {example}")
+        if key in pairs:
+            raise ValueError(f"{flag} names {key} twice; give it once")
+        if key in _FIXED_BY_STUDY:
+            raise ValueError(f"{flag} {key}: use {_FIXED_BY_STUDY[key]} for this one")
+        pairs[key] = text
+    return pairs
+
+
+def literal(text: str) -> Any:
+    """A Python literal, or inf, nan, or the text itself."""
+    if text.lower().lstrip("+-") in ("inf", "nan"):
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Function name, arguments and keywords of `name(literals)`; nothing is evaluated but literals."""
+    problem = f"--search {key}={expression}: expected one of Tune's functions ({', '.join(SEARCH_FUNCTIONS)})"
+    try:
+        call = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"{problem}, such as {_EXAMPLE_SEARCH}") from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError(f"{problem}, such as {_EXAMPLE_SEARCH}")
+    if call.func.id not in SEARCH_FUNCTIONS:
+        raise ValueError(f"--search {key}: {unknown_name('function', call.func.id, SEARCH_FUNCTIONS)}")
+    try:
+        arguments = [ast.literal_eval(node) for node in call.args]
+        keywords = {str(node.arg): ast.literal_eval(node.value) for node in call.keywords}
+        if any(isinstance(argument, set | dict) for argument in (*arguments, *keywords.values())):
+            raise ValueError  # they have no order that is the same in every run, so draws would differ
+    except (ValueError, TypeError):
+        raise ValueError(f"--search {key}={expression}: arguments must be plain numbers, texts or lists") from None
+    return call.func.id, arguments, keywords
+
+
+def sampling_domain(key: str, expression: str) -> Any:
+    """The Tune search space of an expression. ValueError where Tune refuses its arguments."""
+    from ray import tune
+
+    name, arguments, keywords = _parse_call(key, expression)
+    function = getattr(tune, name)
+    try:
+        inspect.signature(function).bind(*arguments, **keywords)
+        domain = function(*arguments, **keywords)
+        if _is_empty(domain):
+            raise ValueError("there is nothing in the list; name at least one value")
+        example_value(domain)
+    except ZeroDivisionError:
+        raise ValueError(f"--search {key}={expression}: the step (the last argument) must be above 0") from None
+    except (TypeError, ValueError, AssertionError, IndexError) as error:
+        raise ValueError(f"--search {key}={expression}: {error or type(error).__name__}") from None
+    return domain
+
+
+def _is_empty(domain: Any) -> bool:
+    choices = domain["grid_search"] if isinstance(domain, dict) else getattr(domain, "categories", None)
+    return choices is not None and not len(choices)
+
+
+def example_value(domain: Any) -> Any:
+    """One value of a search space, to check the setting it stands for."""
+    if isinstance(domain, dict):
+        return domain["grid_search"][0]
+    return domain.sample(random_state=0)
+
+
+def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of the algorithm, and settings of the federation without their prefix."""
+    algorithm = {key: value for key, value in settings.items() if not key.startswith(ENV_PREFIX)}
+    federation = {key.removeprefix(ENV_PREFIX): value for key, value in settings.items() if key.startswith(ENV_PREFIX)}
+    return algorithm, federation
+
+
+def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
+    """ValueError for a key of the federation that is no field of its config; `keys` and `fields` without prefix."""
+    for key in keys:
+        if key not in fields:
+            raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in fields]))
+
+
+def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
+    """Put algorithm settings into a BippoConfig. ValueError for a key it does not have or a value of the wrong kind.
+
+    Any attribute of the config may be named; `BippoConfig.validate()` refuses what it does not honour.
+    """
+    known = [name for name in vars(config) if not name.startswith("_")]
+    for key, value in settings.items():
+        if key not in known:
+            raise ValueError(_unknown_setting(key, known))
+        _check_kind(key, value, getattr(config, key))
+        setattr(config, key, value)
+    return config
+
+
+def _unknown_setting(key: str, known: Sequence[str]) -> str:
+    """As `unknown_name`, but RLlib has far too many settings to list them all."""
+    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    keys = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
+    return f"unknown setting '{key}': {hint}{keys}"
+
+
+def _check_kind(key: str, value: Any, default: Any) -> None:
+    if not isinstance(default, _PLAIN):
+        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {type(default).__name__}")
+    if isinstance(default, dict) and not isinstance(value, dict):
+        raise ValueError(f"setting {key}={value!r}: expected a dict, such as {key}={default!r}")
+    if isinstance(default, bool) or not isinstance(default, int | float):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"setting {key}={value!r}: expected a number, such as {key}={default!r}")
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """Short text of a trial's searched settings, such as `lr=0.00042 epsilon_decay=0.93`; stable, sorted by key."""
+    return " ".join(f"{key}={_short(value)}" for key, value in sorted(settings.items()))
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

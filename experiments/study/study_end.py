@@ -1,0 +1,43 @@
+"""What ends trials: the last round, nobody left to select, and for all of them a full disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.stopper import Stopper
+
+from experiments.study.disk_space import tells_of_full_disk
+from experiments.study.row_callback import EPISODE_OVER
+
+
+class FullDiskWatch(tune.Callback):
+    """Notices the first trial that fails because nothing can be written.
+
+    Attributes:
+        noticed: Whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.noticed = False
+
+    def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        # Tune's local copy: the one in the results folder may be what could not be written.
+        error_file = trial.error_file
+        text = Path(error_file).read_text() if error_file and Path(error_file).exists() else ""
+        self.noticed = self.noticed or tells_of_full_disk(text)
+
+
+class StudyEnd(Stopper):
+    """Stops a trial when no round can follow, and all trials once the disk is full."""
+
+    def __init__(self, watch: FullDiskWatch) -> None:
+        self._watch = watch
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return bool(result[EPISODE_OVER])
+
+    def stop_all(self) -> bool:
+        return self._watch.noticed

@@ -1,0 +1,186 @@
+"""`--init-from`: which checkpoint each trial takes its policies from, and whether they fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from experiments.methods import METHODS
+from experiments.results.checkpoints import MANIFEST, checkpoint_at, newest_checkpoint
+from experiments.results.rows import ROWS_FILE
+from experiments.results.run_info import RUN_FILE
+
+if TYPE_CHECKING:
+    from bippo_rllib import BippoConfig
+    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from envs import FederatedRounds
+
+FLAG = "--init-from"
+
+
+@dataclass(frozen=True)
+class PolicySource:
+    """Where a trial's policies come from; goes into run.json.
+
+    Attributes:
+        checkpoint: Absolute path of its folder.
+        sha256: Hash of the file in it that holds the policies.
+        round: Rounds they were trained; None if the checkpoint does not say.
+        scenario: What they were trained on; empty if nothing beside the checkpoint says so, as are the next two.
+        method: By which method.
+        commit: By which code.
+        seed: With which seed; None if unknown.
+    """
+
+    checkpoint: str
+    sha256: str
+    round: int | None = None
+    scenario: str = ""
+    method: str = ""
+    commit: str = ""
+    seed: int | None = None
+
+    @property
+    def words(self) -> str:
+        """`fashion-mnist, round 200`."""
+        return ", ".join(([self.scenario] if self.scenario else []) + ([f"round {self.round}"] if self.round else []))
+
+
+def find_sources(path: Path, trials: Sequence[tuple[str, str, int]]) -> dict[str, PolicySource]:
+    """The source of each trial, by its name.
+
+    Args:
+        path: Results folder of a study, where each trial takes the newest checkpoint of its own method and seed; or one
+            trial's folder or checkpoint, which all trials take.
+        trials: Name, method and seed of each.
+
+    Raises:
+        ValueError: If there is no complete checkpoint for one of them.
+    """
+    if (path / RUN_FILE).is_file():
+        _refuse_search(path)
+        return {name: _source(_of_trial(path, name, method, seed)) for name, method, seed in trials}
+    source = _source(_only_checkpoint(path))
+    return {name: source for name, _, _ in trials}
+
+
+def check_unchanged(checkpoint: str, sha256: str) -> None:
+    """Refuses a checkpoint that is gone, or holds other policies than when it was chosen.
+
+    Raises:
+        ValueError: Naming the checkpoint.
+    """
+    from bippo_rllib.policies.saved_policies import policies_sha256
+
+    try:
+        found = policies_sha256(checkpoint)
+    except ValueError as error:
+        raise ValueError(f"{FLAG}: {error}") from None
+    if found != sha256:
+        raise ValueError(
+            f"{FLAG}: the policies in {checkpoint} have changed since the study was started; "
+            "start the study again in a new results folder"
+        )
+
+
+def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> None:
+    """Refuses policies that do not fit the method's networks or the federation's clients.
+
+    Raises:
+        ValueError: Naming both sides.
+    """
+    from bippo_rllib.policies.saved_policies import read_policies
+
+    read_policies(checkpoint).check_fit(_plan(config, env))
+
+
+def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
+    """What the method's networks will be, before anything is built."""
+    from bippo_rllib import CentralPPOConfig
+    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from envs.agent_ids import client_name, client_names
+
+    shape = env.observation_space(env.possible_agents[0]).shape
+    assert shape is not None
+    obs_dim = shape[0]
+    if isinstance(config, CentralPPOConfig):
+        names, live = client_names(env.config.num_clients), env.config.churn_schedule().live_at_start
+        joint_dim = config.shared_observations + len(live) * (obs_dim - config.shared_observations)
+        return PolicyPlan(tuple(names[client] for client in live), joint_dim, config.hidden_size, central=True)
+    clients = dict.fromkeys(client_name(agent) for agent in env.possible_agents)
+    return PolicyPlan(tuple(clients), obs_dim, config.hidden_size)
+
+
+def _of_trial(results_dir: Path, name: str, method: str, seed: int) -> Path:
+    newest = newest_checkpoint(results_dir / name)
+    if newest is None:
+        there = sorted(folder.name for folder in results_dir.iterdir() if newest_checkpoint(folder) is not None)
+        raise ValueError(
+            f"{FLAG} {results_dir} has no complete checkpoint of {method} with seed {seed}; "
+            f"it has {', '.join(there) or 'none at all'}; train that first, or name one trial's folder for all"
+        )
+    return newest.path
+
+
+def _only_checkpoint(path: Path) -> Path:
+    if (path / "learner_group").is_dir():
+        if (path / MANIFEST).is_file() and checkpoint_at(path) is None:
+            raise ValueError(
+                f"{FLAG} {path}: the checkpoint is damaged, files differ from its {MANIFEST}; name another"
+            )
+        return path
+    newest = newest_checkpoint(path)
+    if newest is None:
+        raise ValueError(
+            f"{FLAG} {path} is no results folder ({RUN_FILE}), no trial's folder with a complete checkpoint and no "
+            "checkpoint; name one of these"
+        )
+    return newest.path
+
+
+def _source(checkpoint: Path) -> PolicySource:
+    from bippo_rllib.policies.saved_policies import policies_sha256
+
+    complete = checkpoint_at(checkpoint)
+    row = _first_row(checkpoint.parent)
+    method = str(row.get("method", ""))
+    if method in METHODS and not METHODS[method].learns:
+        raise ValueError(
+            f"{FLAG} {checkpoint} is of {method}, which learns nothing; name a checkpoint of bippo or ippo"
+        )
+    return PolicySource(
+        checkpoint=str(checkpoint),
+        sha256=policies_sha256(checkpoint),
+        round=complete.round if complete else None,
+        scenario=str(row.get("scenario", "")),
+        method=method,
+        commit=str(_run_record(checkpoint.parent.parent).get("commit") or ""),
+        seed=int(str(row["seed"])) if "seed" in row else None,
+    )
+
+
+def _first_row(trial: Path) -> Mapping[str, object]:
+    """What the trial's first row says of it; nothing where there are no rows."""
+    try:
+        names = ["scenario", "method", "seed"]
+        return pq.read_table(trial / ROWS_FILE, columns=names, partitioning=None).slice(0, 1).to_pylist()[0]
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def _run_record(results_dir: Path) -> Mapping[str, object]:
+    try:
+        record = json.loads((results_dir / RUN_FILE).read_text())
+        return record if isinstance(record, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _refuse_search(results_dir: Path) -> None:
+    if _run_record(results_dir).get("search"):
+        raise ValueError(f"{FLAG} {results_dir} is a search, with many trials of one seed; name one trial's folder")

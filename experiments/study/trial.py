@@ -1,0 +1,103 @@
+"""One trial: a method on a scenario with a seed, as a BippoConfig and as a Tune Trainable."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from ray.rllib.utils import force_list
+from ray.tune import PlacementGroupFactory
+
+import envs
+from bippo_rllib import Bippo, BippoConfig
+from experiments.methods import METHODS
+from experiments.results.checkpoints import write_manifest
+from experiments.study.row_callback import RowCallback, TrialInfo
+from experiments.study.settings import apply_settings, describe, split_settings
+from experiments.study.transfer import check_unchanged
+
+
+def bippo_config(
+    info: TrialInfo, federation: Mapping[str, Any], settings: Mapping[str, Any], rounds: int
+) -> BippoConfig:
+    """The configuration of one trial.
+
+    Args:
+        info: Scenario, method and seed; they go into every row.
+        federation: Keywords of `envs.parallel_env` without `rounds` and `seed`.
+        settings: Algorithm settings, and federation settings under `env.`, that override the scenario's.
+        rounds: FL rounds.
+    """
+    algorithm, overrides = split_settings(settings)
+    method = METHODS[info.method]
+    keywords = {**method.needs_met({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
+    config = method.make_config()
+    config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
+    config.callbacks(functools.partial(RowCallback, info))
+    return apply_settings(config, algorithm)
+
+
+def config_of(space: Mapping[str, Any]) -> BippoConfig:
+    """The configuration of one point of a study's search space, see `study.param_space`."""
+    trial = space["trial"]
+    searched = dict(trial["search"])
+    info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
+    config = bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
+    return config.env_resources(bundles=space["bundles"])
+
+
+class StudyTrial(Bippo):
+    """Bippo for a point of a study's search space: one torch thread, and rows that survive a kill."""
+
+    def __init__(self, config: Any = None, **kwargs: Any) -> None:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        torch.set_num_threads(1)
+        # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
+        is_point = isinstance(config, dict) and "scenario" in config
+        super().__init__(config_of(config) if is_point else config, **kwargs)
+        trial = config["trial"] if is_point else {}
+        if trial.get("resume_from"):
+            self.restore_from_path(trial["resume_from"])
+            for callback in self._row_callbacks():
+                callback.on_resumed(self)
+        elif trial.get("init_from"):
+            check_unchanged(trial["init_from"], trial["init_sha256"])
+            self.load_policies(trial["init_from"], epsilon={**config["settings"], **trial["search"]}.get("epsilon"))
+            for callback in self._row_callbacks():
+                callback.on_policies_loaded(self)
+
+    @classmethod
+    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+        """A bundle for each FL actor; without actors one core, and the trial's share of a GPU if it trains on one.
+
+        A trial with actors takes no core of its own: it waits while they train, and they while it learns.
+        """
+        if config["bundles"]:
+            return PlacementGroupFactory([{}, *config["bundles"]])
+        return PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Rows are at least as new as any checkpoint, and a half-written one can be told."""
+        self.flush_rows()
+        super().save_checkpoint(checkpoint_dir)
+        env = self.parallel_env
+        write_manifest(
+            Path(checkpoint_dir), env.last_round.round, over=not env.agents and env.last_round.round < env.config.rounds
+        )
+
+    def cleanup(self) -> None:
+        """The last rows, also of a trial that is stopped early."""
+        self.flush_rows()
+        super().cleanup()
+
+    def flush_rows(self) -> None:
+        """Write rows that are not on disk yet."""
+        for callback in self._row_callbacks():
+            callback.flush()
+
+    def _row_callbacks(self) -> list[RowCallback]:
+        return [callback for callback in force_list(self.callbacks) if isinstance(callback, RowCallback)]
