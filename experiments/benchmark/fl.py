@@ -108,7 +108,7 @@ def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_
         cpus_per_actor=_CPUS_PER_ACTOR,
         gpus_per_actor=gpus_per_actor,
     )
-    plan = plan_here(config)
+    plan = plan_here(config.execution)
     return [RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number)) for number in numbers]
 
 
