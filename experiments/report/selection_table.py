@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from experiments.report.plots import groups, trials
 from experiments.report.tables import Record
 from experiments.results.federation_record import ClientRecord, FederationRecord
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 
 def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> list[Record]:
@@ -44,13 +44,13 @@ def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     counts = participations(rows, len(clients))
     labels = np.array([len(client.labels) for client in clients])
     freqs = np.array([client.cpu_freq_hz for client in clients])
-    kinds = {counted(int(number), "label"): labels == number for number in sorted(set(labels.tolist()), reverse=True)}
+    kinds = {pluralize(int(number), "label"): labels == number for number in sorted(set(labels.tolist()), reverse=True)}
     if len(kinds) > 6:
         kinds = {}
     if freqs.min() < freqs.max():
         kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()
     total = max(1, counts.sum())
     return {
-        f"{name} ({counted(int(members.sum()), 'client')})": f"{100 * counts[members].sum() / total:.0f} %"
+        f"{name} ({pluralize(int(members.sum()), 'client')})": f"{100 * counts[members].sum() / total:.0f} %"
         for name, members in kinds.items()
     }
