@@ -134,7 +134,7 @@ class Federation:
             budget_j=self.budget_j,
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
-            selected=tuple(trained),
+            trained=tuple(trained),
             failed=tuple(sorted(failed)),
             dropped=tuple(sorted(dropped)),
             joined=joined,
