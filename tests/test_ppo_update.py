@@ -9,7 +9,6 @@ from epoch_ratios import record_ratios
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bippo_rllib.learning import ppo_update
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
@@ -128,7 +127,7 @@ def test_non_participants_keep_every_bit():
 
 @pytest.mark.parametrize("num_policies", [1, 20, 257])
 def test_the_ratio_is_exactly_one_in_the_first_epoch(num_policies, monkeypatch):
-    ratios, stack = record_ratios(monkeypatch, ppo_update), new_stack(num_policies)
+    ratios, stack = record_ratios(monkeypatch), new_stack(num_policies)
     slots = list(range(0, num_policies, 3))
     update_policies(stack, LAYOUT, new_adam(stack), full_batch(stack, slots), PPOSettings())
     assert ratios[0].tolist() == [[1.0, 1.0]] * len(slots)

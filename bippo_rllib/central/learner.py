@@ -64,9 +64,6 @@ class CentralLearner(StepLearner[CentralStep]):
     def _ids_by_slot(self) -> Sequence[str]:
         return [CENTRAL]
 
-    def _num_trainable_parameters(self) -> int:
-        return self.policy.layout.size
-
     def _get_buffer_state(self) -> dict[str, Any]:
         return {"generation": self._generation, "rounds": [vars(step) for step in self._rounds], "ends": self._ends}
 

@@ -10,15 +10,8 @@ from torch import Tensor
 
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
-from bippo_rllib.learning.objectives import ppo_loss
 from bippo_rllib.learning.participation_buffer import Sequences
-from bippo_rllib.learning.ppo_update import (
-    PPOSettings,
-    UpdateStatistics,
-    entropy_bonus,
-    estimate_advantages,
-    run_epochs,
-)
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, estimate_advantages, run_epochs, total_loss
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values
 
 #: The network is the only row of its stack.
@@ -93,24 +86,17 @@ def update_central(
     updated, moments = flat.clone(), adam.gather(batch.slots)
     rounds, clients = batch.participated[0].nonzero(as_tuple=True)
     advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
+    sample_advantages, sample_returns = advantages[:, rounds], returns[:, rounds]
     old_log_probs = batch.log_probs[:, rounds, clients]
 
     def losses(leaf: Tensor) -> Tensor:
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
-        loss = ppo_loss(
-            torch.log_softmax(logits, dim=-1)[:, rounds, clients],
-            old_log_probs,
-            advantages[:, rounds],
-            critic_values(parameters, batch.observations)[:, rounds],
-            returns[:, rounds],
-            clip_param=settings.clip_param,
-            vf_loss_coeff=settings.vf_loss_coeff,
-            vf_clip_param=settings.vf_clip_param,
-        )
-        return loss - entropy_bonus(logits, settings)
+        log_probs = torch.log_softmax(logits, dim=-1)[:, rounds, clients]
+        values = critic_values(parameters, batch.observations)[:, rounds]
+        return total_loss(log_probs, old_log_probs, sample_advantages, values, sample_returns, logits, settings)
 
     first, last = run_epochs(updated, moments, adam, losses, settings)
     flat.copy_(updated)
     adam.scatter(batch.slots, moments)
-    return UpdateStatistics(batch.slots, first, last, advantages[:, rounds].mean(dim=-1))
+    return UpdateStatistics(batch.slots, first, last, sample_advantages.mean(dim=-1))

@@ -91,9 +91,6 @@ class BippoLearner(StepLearner[StepExperience]):
     def _ids_by_slot(self) -> Sequence[str]:
         return self.bank.ids
 
-    def _num_trainable_parameters(self) -> int:
-        return len(self.bank.slots) * self.bank.layout.size
-
     def _get_buffer_state(self) -> dict[str, Any]:
         policy_ids = list(self.bank.slots)
         return {POLICY_IDS: policy_ids, **self.buffer.get_state(self.bank.slots_of(policy_ids))}

@@ -42,7 +42,11 @@ class UpdateStatistics:
     slots: Tensor
     loss_first_epoch: Tensor
     loss_last_epoch: Tensor
-    mean_advantage: Tensor
+    advantage: Tensor  #: mean over the batch
+
+    def metrics(self) -> dict[str, Tensor]:
+        """Key -> ``[P]``; learners report mean, lowest and highest, and each policy's with ``per_policy_metrics``."""
+        return {name: tensor for name, tensor in vars(self).items() if name != "slots"}
 
 
 def update_policies(
@@ -63,7 +67,10 @@ def update_policies(
     advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
 
     def losses(leaf: Tensor) -> Tensor:
-        return _losses(layout.views(leaf), batch, advantages, returns, settings)
+        parameters = layout.views(leaf)
+        logits = actor_logits(parameters, batch.observations)
+        log_probs, values = log_prob_participate(logits), critic_values(parameters, batch.observations)
+        return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings)
 
     first, last = run_epochs(updated, moments, adam, losses, settings)
     flat[batch.slots] = updated
@@ -112,28 +119,30 @@ def estimate_advantages(
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
 
 
-def _losses(
-    parameters: Mapping[str, Tensor],
-    batch: ParticipationBatch,
+def total_loss(
+    log_probs: Tensor,
+    old_log_probs: Tensor,
     advantages: Tensor,
+    values: Tensor,
     returns: Tensor,
+    logits: Tensor,
     settings: PPOSettings,
 ) -> Tensor:
-    logits = actor_logits(parameters, batch.observations)
+    """``ppo_loss`` of P policies, lowered by the entropy bonus of their ``logits``; ``[P]``."""
     loss = ppo_loss(
-        log_prob_participate(logits),
-        batch.log_probs,
+        log_probs,
+        old_log_probs,
         advantages,
-        critic_values(parameters, batch.observations),
+        values,
         returns,
         clip_param=settings.clip_param,
         vf_loss_coeff=settings.vf_loss_coeff,
         vf_clip_param=settings.vf_clip_param,
     )
-    return loss - entropy_bonus(logits, settings)
+    return loss - _entropy_bonus(logits, settings)
 
 
-def entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
+def _entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
     """What the loss of each policy is lower by: logits ``[P, K, num_actions]`` -> ``[P]``; 0 where it is off."""
     if not settings.entropy_coeff:
         return 0.0

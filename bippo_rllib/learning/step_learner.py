@@ -16,7 +16,6 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     NUM_TRAINABLE_PARAMETERS,
 )
-from torch import Tensor
 
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
@@ -29,11 +28,6 @@ BUFFER = "buffer"
 #: Metric keys under ``learners/__all_modules__``.
 NUM_PARTICIPANTS = "num_participants"
 NUM_POLICIES_UPDATED = "num_policies_updated"
-
-#: With ``_mean``, ``_min`` and ``_max`` over the policies of the update; per policy with ``per_policy_metrics=True``.
-LOSS_FIRST_EPOCH = "loss_first_epoch"
-LOSS_LAST_EPOCH = "loss_last_epoch"
-ADVANTAGE = "advantage"
 
 StepT = TypeVar("StepT", bound=Step)
 
@@ -152,22 +146,18 @@ class StepLearner(TorchLearner, Generic[StepT]):
     def _ids_by_slot(self) -> Sequence[str]:
         """Policy ids, for metrics."""
 
-    @abstractmethod
-    def _num_trainable_parameters(self) -> int:
-        """Parameters of all policies."""
-
     def _map_module_to_device(self, module: Any) -> None:
         """Nothing to move, policies are on the CPU; the stock learner would make a module of every one to move it."""
 
     def _log_trainable_parameters(self) -> None:
         """One total; the stock learner logs a value per policy."""
-        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), self._num_trainable_parameters(), window=1)
+        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), self.adam.all.exp_avg.numel(), window=1)
 
     def _log(self, num_participants: int, num_env_steps: int, statistics: UpdateStatistics | None) -> None:
         values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
         if statistics is not None:
             values[NUM_POLICIES_UPDATED] = len(statistics.slots)
-            for key, tensor in _by_key(statistics).items():
+            for key, tensor in statistics.metrics().items():
                 extremes = {"mean": tensor.mean(), "min": tensor.min(), "max": tensor.max()}
                 values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
             if self.config.per_policy_metrics:
@@ -179,15 +169,6 @@ class StepLearner(TorchLearner, Generic[StepT]):
 
     def _log_per_policy(self, statistics: UpdateStatistics) -> None:
         policy_ids = [self._ids_by_slot[slot] for slot in statistics.slots.tolist()]
-        for key, tensor in _by_key(statistics).items():
+        for key, tensor in statistics.metrics().items():
             for policy_id, value in zip(policy_ids, tensor.tolist(), strict=True):
                 self.metrics.log_value((policy_id, key), value, window=1)
-
-
-def _by_key(statistics: UpdateStatistics) -> dict[str, Tensor]:
-    """``[P]`` per metric."""
-    return {
-        LOSS_FIRST_EPOCH: statistics.loss_first_epoch,
-        LOSS_LAST_EPOCH: statistics.loss_last_epoch,
-        ADVANTAGE: statistics.mean_advantage,
-    }

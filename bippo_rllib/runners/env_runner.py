@@ -10,11 +10,8 @@ import numpy as np
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
-from ray.rllib.utils.metrics import (
-    MODULE_TO_ENV_CONNECTOR,
-    RLMODULE_INFERENCE_TIMER,
-    SAMPLE_TIMER,
-)
+from ray.rllib.utils import force_list
+from ray.rllib.utils.metrics import MODULE_TO_ENV_CONNECTOR, RLMODULE_INFERENCE_TIMER, SAMPLE_TIMER
 
 from bippo_rllib.learning.experience import Step, StepExperience
 from bippo_rllib.policies.agents import policy_spaces
@@ -99,10 +96,7 @@ class BippoEnvRunner(BaseEnvRunner):
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Connectors, counters and the running episode. The bank is the learner's, and saved there."""
-        skipped = [
-            *([not_components] if isinstance(not_components, str) else not_components or []),
-            COMPONENT_RL_MODULE,
-        ]
+        skipped = [*force_list(not_components), COMPONENT_RL_MODULE]
         return super().get_state(components, not_components=skipped, **kwargs)
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
