@@ -37,7 +37,7 @@ class CentralPPOConfig(BippoConfig):
         self.policy_mapping_fn = central_policy_of
 
     def training(self, *, shared_observations: int = NotProvided, **kwargs: Any) -> CentralPPOConfig:
-        """As ``BippoConfig.training``, and:
+        """As ``BippoConfig.training``, with one more setting.
 
         Args:
             shared_observations: Leading entries of an observation that are the same for all agents; the network sees
