@@ -77,12 +77,12 @@ class Bippo(PPO):
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
         self._check_has_bank()
         self.bank.add_policies([module_id])
-        self.learner_group._learner.make_room()
+        self.learner_group._learner.grow_to_bank()
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode goes on; RLlib's own method resets it."""
         self._check_has_bank()
-        self.learner_group._learner.buffer.clear(self.bank.row_index([module_id]))
+        self.learner_group._learner.buffer.clear(self.bank.slots_of([module_id]))
         self.bank.remove_policy(module_id)
 
     def _check_has_bank(self) -> None:
@@ -106,7 +106,7 @@ class Bippo(PPO):
         saved, learner = read_policies(path), self.learner_group._learner
         if isinstance(self.env_runner, BippoEnvRunner):
             self.env_runner.begin()  # a central network is for whoever is there
-        saved.check_fit(learner.policy_plan)
+        saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
         self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
 

@@ -14,12 +14,12 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from bippo_rllib import BippoConfig, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
-from bippo_rllib.central.policy import CENTRAL as CENTRAL_POLICY
 from bippo_rllib.learning.adam import StackedAdam
-from bippo_rllib.learning.learner import NUM_POLICIES_UPDATED
 from bippo_rllib.learning.participation_buffer import ParticipationBatch
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
+from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
 from bippo_rllib.policies.actor_critic import actor_logits, log_prob_participate
+from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.policies.client_policy import policy_outputs
 from bippo_rllib.policies.policy_bank import PolicyBank
@@ -92,7 +92,7 @@ def bare_kernel(bank: PolicyBank, num_participants: int) -> Callable[[], tuple[f
     """What no implementation on these tensors can leave out: a forward of all policies for each round and an update of
     the participants, all inputs ready."""
     generator = torch.Generator().manual_seed(0)
-    observations = torch.rand(len(bank.rows), 1, OBS_DIM, generator=generator)
+    observations = torch.rand(len(bank.slots), 1, OBS_DIM, generator=generator)
     flat, adam = bank.flat[:num_participants].clone(), StackedAdam(num_participants, bank.layout.size)
     batch = _full_batch(bank, num_participants, generator)
 
@@ -100,7 +100,7 @@ def bare_kernel(bank: PolicyBank, num_participants: int) -> Callable[[], tuple[f
         start = time.perf_counter()
         for _ in range(PAIR):
             with torch.no_grad():
-                policy_outputs(actor_logits(bank.layout.views(bank.flat[: len(bank.rows)]), observations))
+                policy_outputs(actor_logits(bank.layout.views(bank.flat[: len(bank.slots)]), observations))
         middle = time.perf_counter()
         update_policies(flat, bank.layout, adam, batch, PPOSettings())
         return middle - start, time.perf_counter() - middle
@@ -114,7 +114,7 @@ def _full_batch(bank: PolicyBank, num_participants: int, generator: torch.Genera
     with torch.no_grad():
         logits = actor_logits(bank.layout.views(bank.flat[:num_participants]), observations)
     return ParticipationBatch(
-        rows=torch.arange(num_participants),
+        slots=torch.arange(num_participants),
         observations=observations,
         next_observations=torch.rand(*shape, OBS_DIM, generator=generator),
         log_probs=log_prob_participate(logits),

@@ -53,7 +53,7 @@ def counted_central_macs(num_clients: int) -> int:
         action_space=gym.spaces.Discrete(2),
         model_config={"hidden_size": HIDDEN_SIZE, "seed": 0, "shared_observations": SHARED},
     )
-    module.seat([f"client_{client:04d}" for client in range(num_clients)])
+    module.set_clients([f"client_{client:04d}" for client in range(num_clients)])
     return _actor_and_critic(module, module.layout.obs_dim)
 
 
