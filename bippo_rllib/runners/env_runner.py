@@ -18,11 +18,11 @@ from ray.rllib.utils.metrics import (
 )
 
 from bippo_rllib.learning.experience import StepExperience, entries_of
+from bippo_rllib.policies.actor_critic import PARTICIPATE
 from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
-from bippo_rllib.selection.agent_columns import AgentColumn, AgentOrder
-from bippo_rllib.selection.columns import PARTICIPATED
+from bippo_rllib.selection.columns import AgentColumn, AgentOrder
 
 
 @dataclass
@@ -189,9 +189,10 @@ class BippoEnvRunner(EpisodeEnvRunner):
         episode, agents = self._episode, self._episode.agent_ids
         observations = entries_of(episode.observations, agents, "observation", *self._observation_shape)
         columns = self._decide(observations, explore)
-        actions = columns[Columns.ACTIONS].array.tolist()
-        after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        took_part = columns[PARTICIPATED].array > 0.5
+        actions = columns[Columns.ACTIONS].array
+        joint_action = dict(zip(agents, actions.tolist(), strict=True))
+        after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
+        took_part = actions == PARTICIPATE
         for i in np.flatnonzero(took_part):
             took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
         over = bool(terminateds["__all__"] or truncateds["__all__"])
