@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from ray.rllib.policy.policy import PolicySpec
 
 from bippo_rllib.config_checks import check_bundles, check_ranges, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.selection.connector import BudgetSamplerConnector
-from bippo_rllib.selection.ranking import InfoRanking
+from bippo_rllib.selection.pipeline import find_sampler, new_ranking, new_sampler_connector
+from bippo_rllib.selection.sampler import BudgetSampler
 
 
 class BippoConfig(PPOConfig):
@@ -46,10 +48,11 @@ class BippoConfig(PPOConfig):
             from bippo_rllib.bippo import Bippo as algo_class  # which imports this module
         super().__init__(algo_class=algo_class)
         # Ours.
-        self.sampler = "epsilon_greedy"
-        self.epsilon = 1.0
-        self.epsilon_decay = 0.9
-        self.epsilon_min = 0.05
+        sampler = BudgetSampler()
+        self.sampler = sampler.strategy
+        self.epsilon = sampler.epsilon
+        self.epsilon_decay = sampler.epsilon_decay
+        self.epsilon_min = sampler.epsilon_min
         self.policy_batch_size = 2
         self.hidden_size = 128
         self.per_policy_metrics = False
@@ -57,18 +60,12 @@ class BippoConfig(PPOConfig):
         self.budget_key = "budget"
         self.score_key: str | None = None
         self.highest_first = True
-        self.draws_candidates = False
-        self.candidates = 6
+        self.candidates: int | None = None
         self.size_key = "num_samples"
         self.failed_key = "failed"
         self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
-        self.lr = 1e-3
-        self.num_epochs = 8
-        self.gamma = 0.9
-        self.lambda_ = 0.8
-        self.clip_param = 0.2
-        self.vf_clip_param = None
+        self._set(**asdict(PPOSettings()))
         self.use_kl_loss = False
         self.minibatch_size = None
         self.shuffle_batch_per_epoch = False
@@ -114,7 +111,7 @@ class BippoConfig(PPOConfig):
         per_policy_metrics: bool = NotProvided,
         **kwargs: Any,
     ) -> BippoConfig:
-        """As PPO's, and:
+        """As PPO's, and these of ours.
 
         Args:
             sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``greedy`` or ``random``.
@@ -186,11 +183,7 @@ class BippoConfig(PPOConfig):
                 ranks all.
             size_key: Info key of a client's data size; read only if candidates are drawn.
         """
-        self.score_key, self.highest_first, self.size_key = score_key, highest, size_key
-        self.draws_candidates = candidates is not None
-        if candidates is not None:
-            self.candidates = candidates
-        return self
+        return self._set(score_key=score_key, highest_first=highest, candidates=candidates, size_key=size_key)
 
     def _set(self, **settings: Any) -> BippoConfig:
         for name, value in settings.items():
@@ -207,7 +200,7 @@ class BippoConfig(PPOConfig):
         if not self.in_evaluation:
             refuse_unsupported_settings(self)
         check_ranges(self)
-        self._new_sampler_connector()
+        new_sampler_connector(self)
         super().validate()
 
     def get_default_learner_class(self) -> type:
@@ -265,34 +258,12 @@ class BippoConfig(PPOConfig):
             config = self.copy(copy_frozen=False)
             config.add_default_connectors_to_module_to_env_pipeline = False
         pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
-        has_sampler = any(isinstance(piece, BudgetSamplerConnector) for piece in pipeline.connectors)
-        if with_defaults and not has_sampler:
+        if with_defaults and find_sampler(pipeline) is None:
             if on_arrays:
-                pipeline.append(self._new_sampler_connector())
+                pipeline.append(new_sampler_connector(self))
             else:
-                pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
-        if self.score_key is not None:
-            sampler = next((p for p in pipeline.connectors if isinstance(p, BudgetSamplerConnector)), None)
-            if sampler is not None:
-                pipeline.insert_before(type(sampler), self._new_ranking(self.score_key))
+                pipeline.insert_before("NormalizeAndClipActions", new_sampler_connector(self))
+        sampler, ranking = find_sampler(pipeline), new_ranking(self)
+        if sampler is not None and ranking is not None:
+            pipeline.insert_before(type(sampler), ranking)
         return pipeline
-
-    def _new_ranking(self, score_key: str) -> InfoRanking:
-        return InfoRanking(
-            score_key=score_key,
-            highest=self.highest_first,
-            candidates=self.candidates if self.draws_candidates else None,
-            size_key=self.size_key,
-            seed=None if self.seed is None else [self.seed, *b"candidates"],
-        )
-
-    def _new_sampler_connector(self) -> BudgetSamplerConnector:
-        return BudgetSamplerConnector(
-            strategy=self.sampler,
-            epsilon=self.epsilon,
-            epsilon_decay=self.epsilon_decay,
-            epsilon_min=self.epsilon_min,
-            seed=None if self.seed is None else [self.seed, *b"budget sampler"],
-            cost_key=self.cost_key,
-            budget_key=self.budget_key,
-        )

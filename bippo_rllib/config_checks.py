@@ -1,17 +1,15 @@
-"""RLlib settings that BIPPO does not honour: refused by name, never ignored."""
+"""What a ``BippoConfig`` refuses by name: RLlib settings it does not honour, and values out of range."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-
-if TYPE_CHECKING:
-    from bippo_rllib.config import BippoConfig
 
 _ONE_PROCESS = "parallelism comes from Tune trials and from the environment itself"
 _WHOLE_BATCH = "each epoch is one step on the policy's whole batch, see policy_batch_size"
@@ -44,7 +42,7 @@ _SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-def refuse_unsupported_settings(config: BippoConfig) -> None:
+def refuse_unsupported_settings(config: AlgorithmConfig) -> None:
     """Raises a ValueError that names the first setting BIPPO would not honour, its value, what is possible and why."""
     for name, (fine, why) in _SUPPORTED.items():
         value = getattr(config, name)
@@ -63,7 +61,7 @@ def refuse_unsupported_settings(config: BippoConfig) -> None:
             raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
 
 
-#: Setting -> (lowest, highest, whether the lowest itself is fine). None is fine where it means "off".
+#: Setting -> (lowest, highest, whether the lowest itself is fine).
 _RANGES: dict[str, tuple[float, float, bool]] = {
     "lr": (0.0, math.inf, False),
     "gamma": (0.0, 1.0, True),
@@ -75,13 +73,15 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "entropy_coeff": (0.0, math.inf, True),
 }
 _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
+#: None turns these off.
+_OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
 
 
-def check_ranges(config: BippoConfig) -> None:
+def check_ranges(config: AlgorithmConfig) -> None:
     """Raises a ValueError that names the first setting outside its range."""
     for name, (low, high, closed) in _RANGES.items():
         value = getattr(config, name)
-        if value is None and name in ("vf_clip_param", "grad_clip"):
+        if value is None and name in _OPTIONAL:
             continue
         fine = isinstance(value, int | float) and (low <= value if closed else low < value) and value <= high
         if not fine or value == math.inf:
@@ -90,6 +90,8 @@ def check_ranges(config: BippoConfig) -> None:
             raise ValueError(f"{name} is {value!r}; it must be a number {above}{below}")
     for name in _COUNTS:
         value = getattr(config, name)
+        if value is None and name in _OPTIONAL:
+            continue
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
 

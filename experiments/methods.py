@@ -5,7 +5,7 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Method:
     """A way to select clients.
 
-    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
+    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`: the
+    settings that this method has and others lack.
     `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
     itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
     """
@@ -44,6 +45,11 @@ class Method:
         charged = {key: value for key, value in federation.items() if self.asks or key != "probing_epochs"}
         return {**charged, **self.federation}
 
+    def settings_taken(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of `settings` that are not another method's own."""
+        foreign = {key for method in METHODS.values() for key in method.settings} - set(self.settings)
+        return {key: value for key, value in settings.items() if key not in foreign}
+
 
 def _independent(sampler: str) -> BippoConfig:
     from bippo_rllib import BippoConfig
@@ -61,9 +67,9 @@ def _fedavg() -> BippoConfig:
     return _independent("random").multi_agent(policies_to_train=[])
 
 
-def _ranked(score_key: str, highest: bool = True, draws_candidates: bool = False) -> BippoConfig:
+def _ranked(score_key: str, highest: bool = True, candidates: int | None = None) -> BippoConfig:
     config = _independent("greedy").multi_agent(policies_to_train=[])
-    return config.rank_by(score_key, highest=highest, candidates=config.candidates if draws_candidates else None)
+    return config.rank_by(score_key, highest=highest, candidates=candidates)
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
@@ -114,7 +120,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 "pocd",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",
-                partial(_ranked, "loss", draws_candidates=True),
+                partial(_ranked, "loss", candidates=6),
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),
@@ -122,3 +128,14 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         )
     }
 )
+
+
+def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """ValueError for a setting that none of the methods takes."""
+    taken = {key for name in methods for key in METHODS[name].settings_taken(settings)}
+    for key in settings:
+        if key not in taken:
+            owners = [method.name for method in METHODS.values() if key in method.settings]
+            raise ValueError(
+                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
+            )

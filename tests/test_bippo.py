@@ -10,7 +10,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.selection.columns import SUGGESTION
@@ -207,8 +207,8 @@ def test_without_the_sampler_the_run_is_refused():
 
 
 def test_a_users_own_sampler_piece_is_not_doubled():
-    own = config().env_runners(module_to_env_connector=lambda env, spaces: [BudgetSamplerConnector(strategy="greedy")])
-    algo = own.build_algo()
+    own = BudgetSamplerConnector(BudgetSampler("greedy"))
+    algo = config().env_runners(module_to_env_connector=lambda env, spaces: [own]).build_algo()
     assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner._module_to_env.connectors) == 1
     assert algo.sampler.strategy == "greedy"
     algo.stop()

@@ -9,7 +9,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from bippo_rllib.learning.experience import StepExperience
-from bippo_rllib.selection.columns import PARTICIPATED
+from bippo_rllib.policies.actor_critic import PARTICIPATE
 
 
 def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str, int]) -> StepExperience:
@@ -21,21 +21,13 @@ def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str
         slots: Policy id -> slot in the bank.
 
     Raises:
-        ValueError: If the chunk is longer, or the budget sampler did not write its column.
+        ValueError: If the chunk is longer.
     """
     if len(episode) != 1:
         raise ValueError(f"a chunk of {len(episode)} steps; BIPPO learns from one environment step at a time")
     agents = [a for a in sorted(episode.agent_episodes) if len(episode.agent_episodes[a]) > 0]
-    for agent_id in agents:
-        if PARTICIPATED not in episode.agent_episodes[agent_id].extra_model_outputs:
-            raise ValueError(
-                f"the steps of {agent_id!r} have no {PARTICIPATED!r} column: the BudgetSamplerConnector, which writes "
-                "it, did not run in the module-to-env pipeline"
-            )
     steps = [episode.agent_episodes[a] for a in agents]
-    took_part = [
-        s for s in steps if s.get_extra_model_outputs(PARTICIPATED, 0) > 0.5 and not s.get_infos(-1).get(failed_key)
-    ]
+    took_part = [s for s in steps if s.get_actions(0) == PARTICIPATE and not s.get_infos(-1).get(failed_key)]
     return StepExperience(
         slots=np.array([slots[s.module_id] for s in took_part], dtype=np.int64),
         observations=_stack([s.get_observations(0) for s in took_part]),

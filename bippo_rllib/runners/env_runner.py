@@ -14,12 +14,12 @@ from ray.rllib.utils import force_list
 from ray.rllib.utils.metrics import MODULE_TO_ENV_CONNECTOR, RLMODULE_INFERENCE_TIMER, SAMPLE_TIMER
 
 from bippo_rllib.learning.experience import Step, StepExperience
+from bippo_rllib.policies.actor_critic import PARTICIPATE
 from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
-from bippo_rllib.selection.agent_columns import AgentColumn, AgentOrder
-from bippo_rllib.selection.columns import PARTICIPATED
+from bippo_rllib.selection.columns import AgentColumn, AgentOrder
 
 
 class BippoEnvRunner(BaseEnvRunner):
@@ -156,9 +156,10 @@ class BippoEnvRunner(BaseEnvRunner):
         agents = self._episode.agent_ids
         observations = stack_entries(self._episode.observations, agents, "observation", *self._observation_shape)
         columns = self._decide(observations, explore)
-        actions = columns[Columns.ACTIONS].array.tolist()
-        after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        took_part = columns[PARTICIPATED].array > 0.5
+        actions = columns[Columns.ACTIONS].array
+        joint_action = dict(zip(agents, actions.tolist(), strict=True))
+        after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
+        took_part = actions == PARTICIPATE
         for i in np.flatnonzero(took_part):
             took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
         return Transition(

@@ -9,8 +9,7 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.selection.agent_columns import column_like, info_values, order_of
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.columns import SUGGESTION, column_like, info_values, order_of
 
 
 class InfoRanking(ConnectorV2):
@@ -52,6 +51,7 @@ class InfoRanking(ConnectorV2):
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+        """Writes ``participation_suggestion``."""
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch

@@ -58,8 +58,8 @@ class BudgetSampler:
             raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
         self.strategy = strategy
         self.epsilon = float(epsilon)
-        self._epsilon_decay = float(epsilon_decay)
-        self._epsilon_min = float(epsilon_min)
+        self.epsilon_decay = float(epsilon_decay)
+        self.epsilon_min = float(epsilon_min)
         self._rng = np.random.default_rng(seed)
 
     def select(
@@ -92,13 +92,8 @@ class BudgetSampler:
         scores, costs = _checked(scores, costs, budget, self.strategy, names)
         selected = self._picks(scores, costs, float(budget), explore)
         if explore and self.strategy == "epsilon_greedy":
-            self.epsilon = max(self.epsilon * self._epsilon_decay, self._epsilon_min)
+            self.epsilon = max(self.epsilon * self.epsilon_decay, self.epsilon_min)
         return np.asarray(selected, dtype=np.int64)
-
-    @property
-    def epsilon_min(self) -> float:
-        """Epsilon never decays below this."""
-        return self._epsilon_min
 
     def get_state(self) -> dict[str, Any]:
         """Returns epsilon and the generator's state."""
@@ -111,30 +106,30 @@ class BudgetSampler:
 
     def _picks(self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool) -> list[int]:
         limit = budget * (1.0 + BUDGET_TOLERANCE)
-        left = np.isfinite(costs) & (scores > -np.inf)
+        remaining = np.isfinite(costs) & (scores > -np.inf)
         spent = 0.0
         selected: list[int] = []
         while True:
-            candidates = np.flatnonzero(left & (spent + costs <= limit))
-            if candidates.size == 0:
+            affordable = np.flatnonzero(remaining & (spent + costs <= limit))
+            if affordable.size == 0:
                 return selected
-            pick = int(self._pick(scores, candidates, explore))
-            left[pick] = False
+            pick = int(self._pick(scores, affordable, explore))
+            remaining[pick] = False
             spent += float(costs[pick])
             selected.append(pick)
 
-    def _pick(self, scores: np.ndarray, candidates: np.ndarray, explore: bool) -> int:
+    def _pick(self, scores: np.ndarray, affordable: np.ndarray, explore: bool) -> int:
         if self.strategy == "random":
-            return self._rng.choice(candidates)
+            return self._rng.choice(affordable)
         if explore and self.strategy == "epsilon_greedy" and self._rng.random() < self.epsilon:
-            return self._rng.choice(candidates)
-        candidate_scores = scores[candidates]
+            return self._rng.choice(affordable)
+        eligible_scores = scores[affordable]
         if explore and self.strategy == "stochastic":
             # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
-            peak = candidate_scores.max()
-            weights = candidate_scores / peak if peak > 0.0 else np.ones(candidates.size)
-            return self._rng.choice(candidates, p=weights / weights.sum())
-        best = candidates[candidate_scores == candidate_scores.max()]
+            peak = eligible_scores.max()
+            weights = eligible_scores / peak if peak > 0.0 else np.ones(affordable.size)
+            return self._rng.choice(affordable, p=weights / weights.sum())
+        best = affordable[eligible_scores == eligible_scores.max()]
         return best[0] if best.size == 1 else self._rng.choice(best)
 
 

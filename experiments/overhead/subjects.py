@@ -13,7 +13,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from bippo_rllib import BippoConfig, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.participation_buffer import ParticipationBatch
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
@@ -50,7 +50,7 @@ class TimedSampler(BudgetSamplerConnector):
     """
 
     def __init__(self, watch: Stopwatch) -> None:
-        super().__init__(epsilon=0.0, epsilon_min=0.0, seed=0)
+        super().__init__(BudgetSampler(epsilon=0.0, epsilon_min=0.0, seed=0))
         self._watch = watch
 
     def __call__(self, **kwargs: Any) -> dict[str, Any]:

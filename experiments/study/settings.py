@@ -42,7 +42,7 @@ _FIXED_BY_STUDY = {
 }
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 _FIXED_BY_STUDY |= {"env": "--scenario", "seed": "--seeds"}
-_FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")
+_FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods")
 
 
 def parse_settings(items: Sequence[str]) -> dict[str, Any]:

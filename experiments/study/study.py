@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.methods import METHODS
+from experiments.methods import METHODS, check_settings_are_taken
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import Scenario
 from experiments.study.search import as_text, drawn_settings, ends
@@ -142,6 +142,7 @@ def check_study(study: Study) -> None:
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_settings_are_taken(study.methods, {**study.settings, **study.search})
     _check_ends(study)
     for draw in study.draws:
         _check_draw(study, draw)
