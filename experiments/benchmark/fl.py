@@ -15,13 +15,13 @@ import torch
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
 from envs.data.datasets import load_dataset
-from envs.data.partition import Partition, make_partition
+from envs.data.partition import Partition
 from envs.round_key import RoundKey
 from envs.training import aggregation
 from envs.training.executors import Executor, SerialExecutor
 from envs.training.models import build_model, get_flat
 from experiments.benchmark.bare_fl import VARIANTS, BareLoop, LoopOptions
-from experiments.results.naming import counted, look_up
+from experiments.results.naming import look_up, pluralize
 from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
@@ -92,7 +92,7 @@ def _contestants(
     if arguments.actors:
         executors += _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
     for number, executor in zip(arguments.actors, executors[1:], strict=True):
-        rounds[counted(number, "actor")] = _our_round(executor, config, partition, arguments.clients)
+        rounds[pluralize(number, "actor")] = _our_round(executor, config, partition, arguments.clients)
     return rounds, executors
 
 
@@ -108,15 +108,12 @@ def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_
         cpus_per_actor=_CPUS_PER_ACTOR,
         gpus_per_actor=gpus_per_actor,
     )
-    plan = plan_here(config)
+    plan = plan_here(config.execution)
     return [RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number)) for number in numbers]
 
 
 def _partition(config: FederationConfig) -> Partition:
-    data = load_dataset(config.dataset, config.data_dir)
-    labels = data.train_labels.numpy(), data.test_labels.numpy()
-    sizes = config.train_sizes, config.test_sizes
-    return make_partition(config.partition, *labels, len(data.classes), *sizes, alpha=config.alpha, seed=0)
+    return Partition.of(config, load_dataset(config.dataset, config.data_dir), seed=0)
 
 
 def _bare_round(

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-WINDOW = 10
+from experiments.results.rows import WINDOW
+
 LATE_ROUND = 100
 _ROUNDING = 1e-9
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import Formatter, MaxNLocator
 
 from experiments.report.churn_moments import find_churn
 from experiments.report.metrics import one_trial_per_seed
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 GREY = "#555555"
 GRID = "#dddddd"
@@ -68,7 +68,7 @@ class Group(NamedTuple):
 
     @property
     def seeds(self) -> str:
-        return f"n = {counted(self.num_seeds, 'seed')}"
+        return f"n = {pluralize(self.num_seeds, 'seed')}"
 
 
 def method_name(method: str) -> str:

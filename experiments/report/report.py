@@ -23,7 +23,7 @@ from experiments.report.shortfalls import merged_shortfalls
 from experiments.report.summary_table import records
 from experiments.report.tables import Record, text_table
 from experiments.results.files import check_writable
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 REPORT_FILE = "report.md"
 
@@ -88,7 +88,7 @@ def rank(summary: MethodSummary) -> tuple[int, float]:
 def _heading(rows: pd.DataFrame, scenario: str) -> str:
     clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
     seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-    size = f"{counted(clients, 'client')}, {counted(rounds, 'round')}"
+    size = f"{pluralize(clients, 'client')}, {pluralize(rounds, 'round')}"
     heading = f"{scenario}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     churn = find_churn(rows)
     return f"{heading}; {churn.words}" if churn else heading

@@ -150,8 +150,7 @@ def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
 def _clients(report: Report, output: Path) -> list[str]:
     resolved = report.results.resolved
     if resolved is None:
-        add = "python -m experiments.results.federation_record RESULTS_DIR"
-        return ["## Clients", f"run.json does not hold the clients; `{add}` adds them (it needs the data)."]
+        return ["## Clients", "run.json does not hold the clients."]
     title = f"{report.results.scenario}: training samples per class and client"
     return [
         "## Clients",

@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, Source
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 from experiments.results.run_info import RunInfo
 from experiments.study.asha_journal import stopped_trials
 
@@ -34,7 +34,7 @@ def failed_trainings(rows: pd.DataFrame) -> list[str]:
     lines = []
     for trial, own in rows[rows["failed"].map(len) > 0].groupby("trial", sort=True):
         clients = sorted({int(client) for failed in own["failed"] for client in failed})
-        rounds = counted(len(own), "round")
+        rounds = pluralize(len(own), "round")
         lines.append(f"{trial}: training failed in {rounds}, of client{'s' * (len(clients) > 1)} {_listed(clients)}")
     return lines
 
