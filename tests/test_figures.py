@@ -63,7 +63,7 @@ def test_selection_share_is_over_seeds_and_nan_where_nobody_had_the_client() -> 
     # Client 1 is selected in both rounds of both seeds; client 0 never; client 2 joins seed 28 only, in round 2.
     first, second = make_rows([0.5, 0.5]), make_rows([0.5, 0.5], seed=28)
     second[1]["clients"], second[1]["selected"] = [0, 1, 2], [1, 2]
-    share = selection_share(_rows(first, second), num_clients=3)
+    share = selection_share(_rows(first, second), num_clients=3, num_rounds=2)
     np.testing.assert_array_equal(share, [[0, 0], [1, 1], [np.nan, 1]])
 
 
@@ -75,7 +75,7 @@ def test_selection_has_a_panel_per_method_and_marks_kinds(rows: pd.DataFrame) ->
         "client 0\n2 labels",
         "client 1\n1 label",
     ]
-    assert label_runs(RECORD.clients) == [(2, 0, 0), (1, 1, 1)]
+    assert label_runs(RECORD.clients) == [((2,), 0, 0), ((1,), 1, 1)]
     assert slowest_clients(RECORD.clients) == [0] and slowest_clients(RECORD.clients[:1]) == []
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from row_factory import make_rows
 
 from experiments.report.metrics import MethodSummary, summarize
-from experiments.report.paper_table import Cell, as_printed, mark_best, paper_table
+from experiments.report.numbers import as_printed
+from experiments.report.paper_table import Cell, mark_best, paper_table
 from experiments.scenarios import SCENARIOS
 
 PAPER = SCENARIOS["fashion-mnist"]

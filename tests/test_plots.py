@@ -36,7 +36,7 @@ def test_curve_is_mean_and_population_std_of_the_rolling_means() -> None:
     # Window 2. Seed 7: (0.2 + 0.4) / 2 = 0.3, (0.4 + 0.6) / 2 = 0.5; seed 28: 0.1 and 0.1. Mean 0.2 and 0.3; std, half
     # the distance of two values: 0.1 and 0.2. Seed 7's fourth round has no partner and is not drawn.
     (curve,) = curves(_rows(make_rows([0.2, 0.4, 0.6, 0.8]), make_rows([0.1] * 3, seed=28)), window=2)
-    assert curve.rounds.tolist() == [2, 3]
+    assert curve.mean.index.tolist() == [2, 3]
     np.testing.assert_allclose(curve.mean, [0.2, 0.3])
     np.testing.assert_allclose(curve.std, [0.1, 0.2])
 

@@ -1,4 +1,4 @@
-"""What all figures share: a style per method, groups of rows, axes, and saving. Reads rows only."""
+"""What all figures share: a style per method, groups of rows, panels, axes, curves, and saving. Reads rows only."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from experiments.report.metrics import one_trial_per_seed
 from experiments.results.naming import counted
 
 GREY = "#555555"
+LIGHT_GREY = "#bbbbbb"
 GRID = "#dddddd"
 _CHARACTERS_PER_INCH = 12
+_ONE_COLUMN = 3
 
 
 class Style(NamedTuple):
@@ -34,6 +36,7 @@ class Style(NamedTuple):
     hatch: str = ""
 
 
+#: A method keeps its style from figure to figure.
 STYLES = MappingProxyType(
     {
         "bippo": Style("#0072B2", (), "o", ""),
@@ -47,7 +50,6 @@ STYLES = MappingProxyType(
         "bippo-greedy": Style("#882255", (12, 2, 3, 2), ">", "+++"),
     }
 )
-"""A method keeps its style from figure to figure."""
 
 _NAMES = {"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "bippo-greedy": "BIPPO greedy"}
 
@@ -62,27 +64,33 @@ class Group(NamedTuple):
     style: Style
 
     @property
+    def label(self) -> str:
+        """As it is written in a table."""
+        return f"{self.method} {self.setting}".strip()
+
+    @property
     def name(self) -> str:
         """As it is written in a figure."""
         return f"{method_name(self.method)} {self.setting}".strip()
 
     @property
     def seeds(self) -> str:
+        """``n = 3 seeds``."""
         return f"n = {counted(self.num_seeds, 'seed')}"
 
 
 def method_name(method: str) -> str:
-    """`fedavg` -> FedAvg, `bippo` -> BIPPO."""
+    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``."""
     return _NAMES.get(method, method.upper())
 
 
 def groups(rows: pd.DataFrame) -> list[Group]:
-    """One group per method and setting, in the order in which the rows name them."""
-    found = [one_trial_per_seed(group) for _, group in rows.groupby(["method", "setting"], sort=False)]
-    names = [str(group["method"].iloc[0]) for group in found]
+    """Returns one group per method and setting, in the order in which the rows name them."""
+    found = {key: one_trial_per_seed(group) for key, group in rows.groupby(["method", "setting"], sort=False)}
+    styles = _styles([method for method, _ in found])
     return [
-        Group(name, str(group["setting"].iloc[0]), int(group["seed"].nunique()), group, style)
-        for name, group, style in zip(names, found, _styles(names), strict=True)
+        Group(method, setting, group["seed"].nunique(), group, style)
+        for ((method, setting), group), style in zip(found.items(), styles, strict=True)
     ]
 
 
@@ -94,33 +102,76 @@ def _styles(names: Sequence[str]) -> list[Style]:
     repeats = [names[:place].count(name) for place, name in enumerate(names)]
     if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
         own = [STYLES[name] for name in names]
-        return [
-            style._replace(color=_lighter(style.color), dashes=(1, 1.5), hatch="") if again else style
-            for style, again in zip(own, repeats, strict=True)
-        ]
+        return [_lighter(style) if again else style for style, again in zip(own, repeats, strict=True)]
     return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
 
 
-def _lighter(color: str) -> str:
+def _lighter(style: Style) -> Style:
     """Half way to white."""
-    red, green, blue = to_rgb(color)
-    return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
+    red, green, blue = to_rgb(style.color)
+    color = to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
+    return style._replace(color=color, dashes=(1, 1.5), hatch="")
 
 
 def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of each trial."""
+    """Returns the rows of each trial."""
     return [trial for _, trial in rows.groupby("trial", sort=False)]
 
 
+def panels(
+    count: int, ylabel: str, width_in: tuple[float, float], height_in: float, margin_in: float
+) -> tuple[Figure, list[Axes]]:
+    """Returns a figure with ``count`` panels over rounds that share their axes: in one column up to three, else in two.
+
+    Args:
+        count: Number of panels.
+        ylabel: Label of those on the left.
+        width_in: Of a figure with one column and of one with two.
+        height_in: Of one panel.
+        margin_in: Height of what stands above and below all panels.
+    """
+    columns = 1 if count <= _ONE_COLUMN else 2
+    lines = -(-count // columns)
+    figure = Figure(figsize=(width_in[columns - 1], margin_in + lines * height_in), dpi=150, layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel().tolist()
+    for surplus in axes[count:]:
+        surplus.remove()
+    for place, panel in enumerate(axes[:count]):
+        is_last = place >= count - columns
+        round_axis(panel, "FL round" if is_last else "")
+        panel.tick_params(labelbottom=is_last)
+        panel.set_ylabel("" if place % columns else ylabel)
+    return figure, axes[:count]
+
+
+def curve(
+    axes: Axes, x: Sequence[float], y: Sequence[float], style: Style, label: str, size: float = 6, every: int = 1
+) -> None:
+    """Draws a line with markers of ``size`` on ``every`` so many points."""
+    axes.plot(
+        x,
+        y,
+        color=style.color,
+        dashes=style.dashes,
+        linewidth=1.8,
+        marker=style.marker,
+        markersize=size,
+        markeredgecolor="white",
+        markeredgewidth=0.7,
+        markevery=every,
+        label=label,
+    )
+
+
 def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
-    """No box, a light grid along one axis."""
+    """Removes the box and draws a light grid along one axis."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
 
 
 def round_axis(axes: Axes, label: str = "FL round") -> None:
-    """Whole rounds only, also where there are three."""
+    """Ticks whole rounds only, also where there are three."""
     axes.set_xlabel(label)
     low, high = axes.get_xlim()
     if high - low < 1:  # a single round: no tick but a fraction would fit
@@ -129,31 +180,39 @@ def round_axis(axes: Axes, label: str = "FL round") -> None:
 
 
 def accuracy_axis(axes: Axes, label: str) -> None:
-    """Accuracies are shares of 1 in rows and per cent in figures."""
+    """Writes accuracies, shares of 1 in rows, as per cent."""
     axes.set_ylabel(label)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(PercentTicks())
+
+
+def target_line(axes: Axes, target: float | None) -> None:
+    """Draws the target accuracy, if there is one."""
+    if target is not None:
+        name = f"target {100 * target:g} %"
+        axes.axhline(target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=name, zorder=1)
 
 
 class PercentTicks(Formatter):
     """Shares of 1 as per cent, all with as many decimals as the one that needs most: a rounded tick misleads."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
+        """Returns the label of one value."""
         return f"{100 * x:.6f}".rstrip("0").rstrip(".")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The labels of one axis."""
+        """Returns the labels of one axis."""
         decimals = max((len(self(value).partition(".")[2]) for value in values), default=0)
         return [f"{100 * value:.{decimals}f}" for value in values]
 
 
 def fitted(title: str, width_in: float) -> str:
-    """A title in as many lines as a figure of that width needs."""
+    """Returns a title in as many lines as a figure of that width needs."""
     return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
 
 
 def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
-    """A vertical line after each round in which clients joined or left, where that is the same in all trials.
+    """Draws a line after each round in which clients joined or left, where that is the same in all trials.
 
     It says how many, inside or above the axes: +2 joined, −2 left.
     """
@@ -163,7 +222,7 @@ def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
     for moment in churn.moments:
         axes.axvline(moment.round + 0.5, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
         axes.annotate(
-            moment.signs,
+            moment.label,
             (moment.round + 0.5, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(0, 1) if above else (2, -2),
@@ -176,7 +235,7 @@ def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
 
 
 def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG (the same rows give the same files); returns the two paths."""
+    """Writes the figure as PNG and SVG (the same rows give the same files); returns the two paths."""
     png, svg = results_dir / f"{name}.png", results_dir / f"{name}.svg"
     with matplotlib.rc_context({"svg.hashsalt": "bippo", "svg.fonttype": "none"}):
         figure.savefig(png)

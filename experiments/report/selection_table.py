@@ -13,15 +13,17 @@ from experiments.report.tables import Record
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.naming import counted
 
+_MOST_KINDS = 6
+
 
 def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> list[Record]:
-    """One record per method: means over seeds; shares are of all participations.
+    """Returns one record per method: means over seeds, and % of all participations by kind of client.
 
-    Kinds (how many labels a client holds, the slowest CPU) need `record`.
+    Kinds (how many labels a client holds, the slowest CPU) need ``record``.
     """
     return [
         {
-            "method": group.name,
+            "method": group.label,
             "clients per round": f"{group.rows['num_selected'].mean():.2f}",
             "different clients": f"{np.mean([_ever_selected(trial) for trial in trials(group.rows)]):.1f}",
             **(_shares(group.rows, record.clients) if record else {}),
@@ -31,21 +33,20 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
 
 
 def participations(rows: pd.DataFrame, num_clients: int) -> NDArray[np.int64]:
-    """`int64[num_clients]` rounds that each client trained in."""
-    chosen = [client for selected in rows["selected"] for client in selected]
-    return np.bincount(np.asarray(chosen, dtype=np.int64), minlength=num_clients)
+    """Returns ``int64[num_clients]`` rounds that each client trained in."""
+    return np.bincount(np.concatenate(rows["selected"].tolist()).astype(np.int64), minlength=num_clients)
 
 
 def _ever_selected(trial: pd.DataFrame) -> int:
-    return len(set().union(*map(set, trial["selected"])))
+    return len(set().union(*trial["selected"]))
 
 
 def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     counts = participations(rows, len(clients))
     labels = np.array([len(client.labels) for client in clients])
     freqs = np.array([client.cpu_freq_hz for client in clients])
-    kinds = {counted(int(number), "label"): labels == number for number in sorted(set(labels.tolist()), reverse=True)}
-    if len(kinds) > 6:
+    kinds = {counted(int(number), "label"): labels == number for number in np.unique(labels)[::-1]}
+    if len(kinds) > _MOST_KINDS:
         kinds = {}
     if freqs.min() < freqs.max():
         kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()

@@ -16,7 +16,7 @@ _MOST_NAMED = 60
 
 
 def label_counts(record: FederationRecord) -> np.ndarray:
-    """`int64[num_classes, num_clients]` training samples."""
+    """Returns ``int64[num_classes, num_clients]`` training samples."""
     counts = np.zeros((len(record.classes), len(record.clients)), dtype=np.int64)
     for place, client in enumerate(record.clients):
         for label, samples in client.labels.items():
@@ -25,7 +25,7 @@ def label_counts(record: FederationRecord) -> np.ndarray:
 
 
 def classes_figure(record: FederationRecord, title: str) -> Figure:
-    """A cell per class and client, darker for more samples; CPU frequency below and sample total above each client."""
+    """Returns a cell per class and client, darker for more samples, with CPU frequencies below and totals above."""
     counts = label_counts(record)
     num_classes, num_clients = counts.shape
     width = float(np.clip(1.8 + 0.42 * num_clients, 6.0, 13.0))
