@@ -67,7 +67,7 @@ def test_a_round_of_each_kind_of_method() -> None:
 
 
 def test_training_scales_with_participants_and_settings() -> None:
-    all_train = pd.DataFrame(make_rows([0.5], num_selected=2, selected=[0, 1]))
+    all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
     one_trains = pd.DataFrame(make_rows([0.5]))
     both, one = (macs.round_macs("bippo", rows, None, 2, hidden_size=64) for rows in (all_train, one_trains))
     assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)

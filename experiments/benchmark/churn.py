@@ -129,7 +129,7 @@ def _round(algo: Any) -> RoundCost:
     algo.train()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     last = algo.parallel_env.last_round
-    return RoundCost(seconds, cpu_seconds, resident_mib(), len(last.clients), len(last.joined), len(last.selected))
+    return RoundCost(seconds, cpu_seconds, resident_mib(), len(last.clients), len(last.joined), len(last.trained))
 
 
 def compared(costs: Sequence[RoundCost]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import torch
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
 from envs.data.datasets import load_dataset
-from envs.data.partition import Partition, make_partition
+from envs.data.partition import Partition
 from envs.round_key import RoundKey
 from envs.training import aggregation
 from envs.training.executors import Executor, SerialExecutor
@@ -108,15 +108,12 @@ def _actor_executors(config: FederationConfig, numbers: Sequence[int], gpus_per_
         cpus_per_actor=_CPUS_PER_ACTOR,
         gpus_per_actor=gpus_per_actor,
     )
-    plan = plan_here(config)
+    plan = plan_here(config.execution)
     return [RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number)) for number in numbers]
 
 
 def _partition(config: FederationConfig) -> Partition:
-    data = load_dataset(config.dataset, config.data_dir)
-    labels = data.train_labels.numpy(), data.test_labels.numpy()
-    sizes = config.train_sizes, config.test_sizes
-    return make_partition(config.partition, *labels, len(data.classes), *sizes, alpha=config.alpha, seed=0)
+    return Partition.of(config, load_dataset(config.dataset, config.data_dir), seed=0)
 
 
 def _bare_round(

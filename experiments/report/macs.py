@@ -68,8 +68,8 @@ def round_macs(
     epochs: int = RL_EPOCHS,
     hidden_size: int = HIDDEN_SIZE,
 ) -> RoundMacs:
-    """Returns the MACs of one method, from who was selected in its rows; without ``record`` FL training is None."""
-    participants = float(rows["num_selected"].mean())
+    """Returns the MACs of one method, from who trained in its rows; without ``record`` FL training is None."""
+    participants = float(rows["num_trained"].mean())
     # Under churn the central networks are rebuilt for whoever is live, so their mean size counts.
     network = _network_macs(method, round(float(rows["num_clients"].mean())), hidden_size)
     return RoundMacs(
@@ -89,5 +89,5 @@ def _network_macs(method: str, num_clients: int, hidden_size: int) -> int | None
 
 def _fl_training(rows: pd.DataFrame, record: FederationRecord) -> float:
     samples = np.array([client.num_samples for client in record.clients])
-    per_round = float(np.mean([samples[np.asarray(clients, dtype=int)].sum() for clients in rows["selected"]]))
+    per_round = float(np.mean([samples[np.asarray(clients, dtype=int)].sum() for clients in rows["trained"]]))
     return training_macs(record.model.macs_per_sample, per_round, record.local_epochs)

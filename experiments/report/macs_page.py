@@ -76,8 +76,8 @@ def _record(macs: RoundMacs) -> Record:
 
 
 _SECTION = f"""Counted as in `python -m experiments.report --macs DIR`: a pass of actor and critic; training is
-samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs unless set otherwise,
-so that 10 % participation saves 90 %."""
+samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs
+unless set otherwise, so that 10 % participation saves 90 %."""
 
 
 def write_macs_page(folder: Path) -> Path:

@@ -24,8 +24,8 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
     return [
         {
             "method": group.label,
-            "clients per round": f"{group.rows['num_selected'].mean():.2f}",
-            "different clients": f"{np.mean([_ever_selected(trial) for trial in trials(group.rows)]):.1f}",
+            "clients per round": f"{group.rows['num_trained'].mean():.2f}",
+            "different clients": f"{np.mean([_ever_trained(trial) for trial in trials(group.rows)]):.1f}",
             **(_shares(group.rows, record.clients) if record else {}),
         }
         for group in groups(rows)
@@ -34,11 +34,11 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
 
 def participations(rows: pd.DataFrame, num_clients: int) -> NDArray[np.int64]:
     """Returns ``int64[num_clients]`` rounds that each client trained in."""
-    return np.bincount(np.concatenate(rows["selected"].tolist()).astype(np.int64), minlength=num_clients)
+    return np.bincount(np.concatenate(rows["trained"].tolist()).astype(np.int64), minlength=num_clients)
 
 
-def _ever_selected(trial: pd.DataFrame) -> int:
-    return len(set().union(*trial["selected"]))
+def _ever_trained(trial: pd.DataFrame) -> int:
+    return len(set().union(*trial["trained"]))
 
 
 def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:

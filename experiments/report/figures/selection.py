@@ -63,9 +63,9 @@ def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> ND
     NaN where it was live in none.
     """
     live, chosen = np.zeros((2, num_clients, num_rounds))
-    for round_number, clients, selected in zip(rows["round"], rows["clients"], rows["selected"], strict=True):
+    for round_number, clients, trained in zip(rows["round"], rows["clients"], rows["trained"], strict=True):
         live[np.asarray(clients, dtype=int), round_number - 1] += 1
-        chosen[np.asarray(selected, dtype=int), round_number - 1] += 1
+        chosen[np.asarray(trained, dtype=int), round_number - 1] += 1
     return np.divide(chosen, live, out=np.full_like(live, np.nan), where=live > 0)
 
 
