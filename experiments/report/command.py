@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.cli import Parser, refuse
 from experiments.report.macs_page import write_macs_page
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Returns the parser of the command."""
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="python -m experiments.report", description="Tables, report.md and figures of a study, from its rows."
     )
     result.add_argument(
@@ -43,15 +42,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (0, or 2 for bad input)."""
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)
         if arguments.macs:
             print(f"page  {write_macs_page(arguments.macs)}")
         if arguments.results_dirs or not arguments.macs:
             _report(arguments.results_dirs, arguments.against, arguments.output)
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return refuse(error)
     return 0
 
 
