@@ -62,6 +62,15 @@ def test_table_golden(tmp_path: Path) -> None:
     assert (fedavg["mean accuracy"], fedavg["rounds to 80 %"]) == ("0.700 ± 0.200", "10.0 (reached 1 of 2)")
 
 
+def test_a_reference_comes_last_with_a_note(tmp_path: Path, reference: str, blank_figures: None) -> None:
+    for method in (reference, "bippo"):
+        write_trial(tmp_path, make_rows(HIGH, method))
+    found = _with_info(tmp_path, dataclasses.replace(INFO, methods=[reference, "bippo"], seeds=[7]))
+    assert [record["method"] for record in found.records] == ["bippo", "(oracle)"]
+    note = "(oracle): draws among named clients; how much there is to win, not a method"
+    assert f"note: {note}" in found.text() and note in write_report(found, tmp_path)[0].read_text()
+
+
 def test_one_seed_has_no_spread_and_a_missed_target_says_so(tmp_path: Path) -> None:
     write_trial(tmp_path, make_rows(LOW))
     (record,) = build_report(tmp_path).records

@@ -90,6 +90,15 @@ def test_every_pair_of_methods_is_compared() -> None:
     assert found == {"bippo-r − rep": "+0.200", "bippo-r − ppo": "+0.100", "rep − ppo": "−0.100"}
 
 
+def test_mean_accuracy_is_compared_with_a_reference_seed_by_seed(reference: str) -> None:
+    # 0.6 / 0.8 = 75 % with seed 7, 0.9 / 0.9 = 100 % with seed 28; seed 42 has no partner. Mean 87.5, std 12.5.
+    trials = [make_rows([accuracy], seed=seed) for seed, accuracy in ((7, 0.6), (28, 0.9), (42, 0.1))]
+    rows = _rows(*trials, make_rows([0.8], reference, 7), make_rows([0.9], reference, 28))
+    bippo, bound = interval_records(rows, summarize(rows, 0.8), 0.8)
+    assert bippo["% of oracle"] == "87.5 ± 12.5 [75.0, 100.0]"
+    assert (bound["method"], bound["% of oracle"]) == ("(oracle)", "–")
+
+
 def test_no_differences_in_a_search() -> None:
     rows = _rows(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2"))
     assert paired_records(rows, summarize(rows, 0.8), 0.8) == []
@@ -97,6 +106,6 @@ def test_no_differences_in_a_search() -> None:
 
 def test_interval_table_says_how_many_missed_the_target() -> None:
     rows = _rows(make_rows([0.9] * 10), make_rows([0.1] * 10, seed=28))
-    (record,) = interval_records(summarize(rows, 0.8), 0.8)
+    (record,) = interval_records(rows, summarize(rows, 0.8), 0.8)
     assert record["mean accuracy"] == "0.500 ± 0.400 [0.100, 0.900]"
     assert record["rounds to 80 %"] == "10.0 (n = 1, no interval) (missed by 1)"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.report.comparisons import compare_rows
+from experiments.report.comparisons import Comparison, compare_rows
 from experiments.report.metrics import LATE_ROUND, MethodSummary
 from experiments.report.numbers import MISSING, energy_unit, number, plus_minus, with_interval
-from experiments.report.statistics import Paired
+from experiments.report.statistics import Estimate, Paired
 from experiments.report.tables import Record, records_of
 
 
@@ -39,16 +39,27 @@ def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[R
     return records_of(columns)
 
 
-def interval_records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:
-    """Returns mean, std and interval of mean accuracy and of rounds to target, one record per method."""
-    return records_of(
-        {
-            "method": [summary.label for summary in summaries],
-            "n": [str(summary.num_seeds) for summary in summaries],
-            "mean accuracy": [with_interval(summary.mean_accuracy, 3) for summary in summaries],
-            _rounds_to(target): [_reached_interval(summary) for summary in summaries],
-        }
-    )
+def interval_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:
+    """Returns mean, std and interval of mean accuracy and of rounds to target, one record per method.
+
+    Where there is a reference, also the mean accuracy as % of the reference's on the same seeds and rounds.
+    """
+    columns = {
+        "method": [summary.label for summary in summaries],
+        "n": [str(summary.num_seeds) for summary in summaries],
+        "mean accuracy": [with_interval(summary.mean_accuracy, 3) for summary in summaries],
+        _rounds_to(target): [_reached_interval(summary) for summary in summaries],
+    }
+    for reference in (summary for summary in summaries if summary.is_reference):
+        columns[f"% of {reference.method}"] = [_share_of(reference, summary, rows) for summary in summaries]
+    return records_of(columns)
+
+
+def _share_of(reference: MethodSummary, summary: MethodSummary, rows: pd.DataFrame) -> str:
+    compared = _compared(rows, summary, reference)
+    if compared is None or summary is reference:
+        return MISSING
+    return with_interval(Estimate.of(100 * ratio for ratio in compared.accuracy.ratio.values), 1)
 
 
 def paired_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:
@@ -60,7 +71,7 @@ def paired_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], targe
 
 
 def _paired_record(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary, target: float) -> Record | None:
-    compared = compare_rows(*(rows[rows["method"] == summary.method] for summary in (first, second)))
+    compared = _compared(rows, first, second)
     if compared is None:
         return None
     accuracy, reached = compared.accuracy, Paired.of(_seeds_that_reached(first), _seeds_that_reached(second))
@@ -73,6 +84,10 @@ def _paired_record(rows: pd.DataFrame, first: MethodSummary, second: MethodSumma
         _rounds_to(target): with_interval(reached.difference, 1, signed=True),
         "seeds that both reached it": str(len(reached.seeds)),
     }
+
+
+def _compared(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary) -> Comparison | None:
+    return compare_rows(*(rows[rows["method"] == summary.method] for summary in (first, second)))
 
 
 def _seeds_that_reached(summary: MethodSummary) -> dict[int, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from experiments.methods import is_reference
 from experiments.report.statistics import Estimate
 
 WINDOW = 10
@@ -86,13 +87,24 @@ class MethodSummary:
 
     @property
     def label(self) -> str:
-        """Method and, in a search, the setting."""
-        return f"{self.method} {self.setting}".strip()
+        """As it is written in a table."""
+        return method_label(self.method, self.setting)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this is a bound to compare methods with."""
+        return is_reference(self.method)
 
     @property
     def num_seeds(self) -> int:
         """Number of trials, one per seed."""
         return len(self.trials)
+
+
+def method_label(method: str, setting: str) -> str:
+    """Returns the method and, in a search, the setting; a reference in parentheses."""
+    label = f"{method} {setting}".strip()
+    return f"({label})" if is_reference(method) else label
 
 
 def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from experiments.methods import is_reference
+from experiments.report.groups import method_name
 from experiments.report.metrics import MethodSummary
 from experiments.report.numbers import MISSING, as_printed, number
-from experiments.report.plots import method_name
 from experiments.report.tables import Record
 from experiments.scenarios import PaperResult, Scenario
 
@@ -61,7 +62,7 @@ def paper_table(summaries: Sequence[MethodSummary], scenario: Scenario, rounds: 
     methods = [name for name in dict.fromkeys([*COLUMNS, *found]) if name in found or name in scenario.paper]
 
     def record(name: str, cells: Mapping[str, str]) -> Record:
-        return {"": name, **{method_name(method): cells.get(method, MISSING) for method in methods}}
+        return {"": name, **{_heading(method): cells.get(method, MISSING) for method in methods}}
 
     records = [record("seeds (n), ours", {name: str(summary.num_seeds) for name, summary in found.items()})]
     for metric in METRICS:
@@ -73,6 +74,10 @@ def paper_table(summaries: Sequence[MethodSummary], scenario: Scenario, rounds: 
     return records
 
 
+def _heading(method: str) -> str:
+    return f"({method_name(method)})" if is_reference(method) else method_name(method)
+
+
 def _our_cell(metric: Metric, summary: MethodSummary, rounds: int) -> Cell:
     value, reached = metric.ours(summary), summary.rounds_to_target.n
     is_partial = metric.name.startswith("rounds") and reached < summary.num_seeds
@@ -81,7 +86,8 @@ def _our_cell(metric: Metric, summary: MethodSummary, rounds: int) -> Cell:
         return Cell(f"{MISSING}{partly}")
     is_short = min(trial.rounds for trial in summary.trials) < rounds
     text = f"{number(value, metric.decimals)}{partly}{'†' * is_short}"
-    return Cell(text, None if is_partial or is_short else round(value, metric.decimals))
+    is_ranked = not (is_partial or is_short or summary.is_reference)
+    return Cell(text, round(value, metric.decimals) if is_ranked else None)
 
 
 def _paper_cell(value: float | None) -> Cell:

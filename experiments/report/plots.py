@@ -1,8 +1,7 @@
-"""What all figures share: a style per method, groups of rows, panels, axes, curves, and saving. Reads rows only."""
+"""What all figures share: a style per method, panels, axes, curves, and saving."""
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +11,17 @@ from typing import Literal, NamedTuple
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
 
 from experiments.report.churn_moments import find_churn
-from experiments.report.metrics import one_trial_per_seed
-from experiments.results.naming import counted
 
 GREY = "#555555"
 LIGHT_GREY = "#bbbbbb"
+#: Clients with wrong labels.
+NOISY = "#D55E00"
 GRID = "#dddddd"
 _CHARACTERS_PER_INCH = 12
-_ONE_COLUMN = 3
 
 
 class Style(NamedTuple):
@@ -48,74 +45,14 @@ STYLES = MappingProxyType(
         "poca": Style("#000000", (10, 3), "X", "|||"),
         "pocd": Style("#7F7F7F", (4, 1, 1, 1, 1, 1), "<", "**"),
         "bippo-greedy": Style("#882255", (12, 2, 3, 2), ">", "+++"),
+        "bippo-r": Style("#AA3377", (16, 1.5), "p", "---"),
+        "rep": Style("#999933", (2, 1), "d", "//.."),
+        "oort": Style("#332288", (7, 1, 1, 1, 1, 1), "h", "-."),
+        "ippo-odds": Style("#44AA99", (9, 2, 1, 2), "8", "\\\\.."),
     }
 )
-
-_NAMES = {"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "bippo-greedy": "BIPPO greedy"}
-
-
-class Group(NamedTuple):
-    """One method in one setting: its rows, one trial per seed, and how it is drawn."""
-
-    method: str
-    setting: str
-    num_seeds: int
-    rows: pd.DataFrame
-    style: Style
-
-    @property
-    def label(self) -> str:
-        """As it is written in a table."""
-        return f"{self.method} {self.setting}".strip()
-
-    @property
-    def name(self) -> str:
-        """As it is written in a figure."""
-        return f"{method_name(self.method)} {self.setting}".strip()
-
-    @property
-    def seeds(self) -> str:
-        """``n = 3 seeds``."""
-        return f"n = {counted(self.num_seeds, 'seed')}"
-
-
-def method_name(method: str) -> str:
-    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``."""
-    return _NAMES.get(method, method.upper())
-
-
-def groups(rows: pd.DataFrame) -> list[Group]:
-    """Returns one group per method and setting, in the order in which the rows name them."""
-    found = {key: one_trial_per_seed(group) for key, group in rows.groupby(["method", "setting"], sort=False)}
-    styles = _styles([method for method, _ in found])
-    return [
-        Group(method, setting, group["seed"].nunique(), group, style)
-        for ((method, setting), group), style in zip(found.items(), styles, strict=True)
-    ]
-
-
-def _styles(names: Sequence[str]) -> list[Style]:
-    """Each method's own; where every method stands twice, the second of it lighter, with dots and no hatch.
-
-    Where methods stand more often, as in a search, or one is not known: the styles in turn.
-    """
-    repeats = [names[:place].count(name) for place, name in enumerate(names)]
-    if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
-        own = [STYLES[name] for name in names]
-        return [_lighter(style) if again else style for style, again in zip(own, repeats, strict=True)]
-    return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
-
-
-def _lighter(style: Style) -> Style:
-    """Half way to white."""
-    red, green, blue = to_rgb(style.color)
-    color = to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
-    return style._replace(color=color, dashes=(1, 1.5), hatch="")
-
-
-def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Returns the rows of each trial."""
-    return [trial for _, trial in rows.groupby("trial", sort=False)]
+#: A bound that is no method.
+REFERENCE_STYLE = Style(GREY, (5, 3), "", "/")
 
 
 def panels(
@@ -123,14 +60,9 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """Returns a figure with ``count`` panels over rounds that share their axes: in one column up to three, else in two.
 
-    Args:
-        count: Number of panels.
-        ylabel: Label of those on the left.
-        width_in: Of a figure with one column and of one with two.
-        height_in: Of one panel.
-        margin_in: Height of what stands above and below all panels.
+    Its width is given for one and for two columns, its height by panel, with a margin above and below all of them.
     """
-    columns = 1 if count <= _ONE_COLUMN else 2
+    columns = 1 if count <= 3 else 2
     lines = -(-count // columns)
     figure = Figure(figsize=(width_in[columns - 1], margin_in + lines * height_in), dpi=150, layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel().tolist()

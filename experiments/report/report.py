@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from experiments.methods import METHODS
 from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
@@ -52,9 +53,18 @@ class Report:
         """The summary table."""
         return summary_records(self.summaries, self.results.target)
 
+    @property
+    def reference_notes(self) -> list[str]:
+        """What rows mean that are no method's."""
+        return [
+            f"{summary.label}: {METHODS[summary.method].description}; how much there is to win, not a method"
+            for summary in self.summaries
+            if summary.is_reference
+        ]
+
     def text(self) -> str:
         """Returns the heading, the table and what is missing, for a terminal."""
-        notes = [f"note: {shortfall}" for shortfall in self.shortfalls]
+        notes = [f"note: {line}" for line in (*self.reference_notes, *self.shortfalls)]
         return "\n".join([self.heading, "", text_table(self.records), *(["", *notes] if notes else [])])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.methods import is_reference
 from experiments.results.federation_record import FederationRecord
 from experiments.results.naming import look_up
 from experiments.results.rows import read_rows
@@ -76,9 +77,10 @@ class Results:
 
     @property
     def methods(self) -> list[str]:
-        """Methods in the order they were asked for."""
+        """Methods in the order they were asked for; references last."""
         asked = [method for info in self.infos for method in info.methods]
-        return list(dict.fromkeys([*asked, *(str(method) for method in self.rows["method"].unique())]))
+        found = [str(method) for method in self.rows["method"].unique()]
+        return sorted(dict.fromkeys([*asked, *found]), key=is_reference)
 
     @property
     def is_search(self) -> bool:

@@ -47,6 +47,7 @@ def sections(report: Report, output: Path) -> list[str]:
     return [
         f"# {report.heading}",
         markdown_table(report.records),
+        *report.reference_notes,
         _image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
         *_undrawn(report),
         *_missing(report),
@@ -119,7 +120,7 @@ def _statistics(report: Report) -> list[str]:
         return []
     parts = [
         "## Statistics over seeds",
-        markdown_table(interval_records(report.summaries, report.results.target)),
+        markdown_table(interval_records(report.results.rows, report.summaries, report.results.target)),
         "Mean ± population standard deviation (ddof 0) and 95 % bootstrap interval of the mean (percentile, 9,999 "
         "resamples of the seeds). An interval cannot leave the range of the seeds, so with few it is too narrow.",
     ]
@@ -146,11 +147,14 @@ def _probing(rows: pd.DataFrame) -> list[str]:
 
 
 def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
-    figure = selection_figure(rows, report.results.resolved, report.heading)
+    record = report.results.resolved
+    figure = selection_figure(rows, record, report.heading)
+    is_noisy = record is not None and record.noisy_clients
+    noisy = " Noisy clients have wrong labels; energy to them: % of all energy spent on training." if is_noisy else ""
     return [
         "## Who was selected",
-        markdown_table(selection_records(rows, report.results.resolved)),
-        "Different clients: how many trained at least once, mean over seeds. Columns in %: part of all participations.",
+        markdown_table(selection_records(rows, record)),
+        f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
         _image(figure, output, "selection", "Clients selected by round"),
         "Darker: selected by more of the seeds that had the client in the round.",
     ]

@@ -81,6 +81,11 @@ class Paired:
         return Estimate.of(own - other for own, other in zip(self.ours.values, self.others.values, strict=True))
 
     @property
+    def ratio(self) -> Estimate:
+        """Ours divided by the other's."""
+        return Estimate.of(own / other for own, other in zip(self.ours.values, self.others.values, strict=True))
+
+    @property
     def wins(self) -> int:
         """Number of seeds on which ours is larger."""
         return sum(difference > 0 for difference in self.difference.values)

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.report import plots
+from experiments.report.groups import Group, groups
 from experiments.report.metrics import WINDOW
-from experiments.report.plots import Group, Style
+from experiments.report.plots import Style
 
 _WIDTH_IN = 7.2
 
@@ -27,7 +28,7 @@ class Curve(NamedTuple):
 
 def curves(rows: pd.DataFrame, window: int = WINDOW) -> list[Curve]:
     """Returns one curve per method and setting, over the rounds that all its seeds finished."""
-    return [_curve(group, window) for group in plots.groups(rows)]
+    return [_curve(group, window) for group in groups(rows)]
 
 
 def _curve(group: Group, window: int) -> Curve:

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.report import plots
-from experiments.report.plots import Group, Style
+from experiments.report.groups import Group, groups
+from experiments.report.plots import Style
 
 _BLOCK_SIZES = (10, 20, 25, 50, 100, 200, 500, 1000)
 _MOST_BLOCKS = 6
@@ -24,7 +25,7 @@ def distribution_figure(rows: pd.DataFrame, target: float | None, title: str) ->
 
     Below, the same by block of rounds, where there are rounds for at least two blocks.
     """
-    drawn, last_round = plots.groups(rows), int(rows["round"].max())
+    drawn, last_round = groups(rows), int(rows["round"].max())
     blocks = block_edges(last_round)
     lines = 2 if len(blocks) > 1 else 1
     width = max(7.2, 1.15 * len(drawn))

@@ -12,15 +12,16 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.report import plots
+from experiments.report.groups import Group, groups
 from experiments.report.numbers import EnergyUnit, energy_unit
-from experiments.report.plots import GREY, Group
+from experiments.report.plots import GREY
 
 _BUDGET_DASHES = (0, (4, 2))
 
 
 def energy_figure(rows: pd.DataFrame, title: str) -> Figure:
     """Returns the energy of each round: mean over seeds, lowest to highest seed as a band, and the budget."""
-    drawn, top = plots.groups(rows), rows[["energy_j", "budget_j"]].replace(np.inf, 0.0).to_numpy().max()
+    drawn, top = groups(rows), rows[["energy_j", "budget_j"]].replace(np.inf, 0.0).to_numpy().max()
     unit = energy_unit([top])
     figure, panels = plots.panels(
         len(drawn), f"energy ({unit.name})", width_in=(7.2, 10.6), height_in=1.75, margin_in=0.8

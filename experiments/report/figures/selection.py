@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from experiments.report import plots
-from experiments.report.plots import GREY, Group
+from experiments.report.groups import Group, groups
+from experiments.report.plots import GREY
 from experiments.results.federation_record import ClientRecord, FederationRecord
 
 #: More are a mixture; nothing would be gained by naming them.
@@ -70,11 +71,11 @@ def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> ND
 
 
 def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure:
-    """Returns a panel per method; dots mark the slowest CPUs.
+    """Returns a panel per method; dots mark the slowest CPUs, crosses the clients with wrong labels.
 
     Hatched where a client was live in none of the seeds, or none of them ran the round.
     """
-    drawn, num_clients, num_rounds = plots.groups(rows), _num_clients(rows, record), int(rows["round"].max())
+    drawn, num_clients, num_rounds = groups(rows), _num_clients(rows, record), int(rows["round"].max())
     runs = label_runs(record.clients) if record else []
     named = _with_room(runs) if len(runs) <= _MOST_KINDS else []
     height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, _names_height_in(named)), _MOST_HEIGHT_IN))
@@ -85,7 +86,9 @@ def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title:
         image = _draw(axes, group, selection_share(group.rows, num_clients, num_rounds))
         plots.mark_churn(axes, group.rows, above=True)
         _client_axis(axes, runs, named)
-        _mark_slowest(axes, record)
+        if record is not None:
+            _mark(axes, slowest_clients(record.clients), ".k", 1.012)
+            _mark(axes, record.noisy_clients, "x", 1.026, color=plots.NOISY)
     bar = figure.colorbar(image, ax=panels, pad=0.015, fraction=0.03, aspect=40)
     bar.set_label("seeds that selected\nthe client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
@@ -141,13 +144,17 @@ def _names_height_in(named: Sequence[Kind]) -> float:
     return float(_NAME_HEIGHT_IN * (named[-1].last + 1) / np.diff([kind.middle for kind in named]).min())
 
 
-def _mark_slowest(axes: Axes, record: FederationRecord | None) -> None:
-    slowest = slowest_clients(record.clients) if record else []
-    if slowest:  # a plot of nothing has no place, and the layout would find no room for it
+def _mark(axes: Axes, clients: Sequence[int], form: str, place: float, **style: Any) -> None:
+    """Marks clients on the right of the panel, at ``place`` times its width."""
+    if clients:  # a plot of nothing has no place, and the layout would find no room for it
         beside = axes.get_yaxis_transform()
-        axes.plot([1.012] * len(slowest), slowest, ".k", markersize=3, transform=beside, clip_on=False)
+        axes.plot([place] * len(clients), clients, form, markersize=3, transform=beside, clip_on=False, **style)
 
 
 def _legend(record: FederationRecord | None) -> str:
-    dots = "; dots: lowest CPU frequency" if record and slowest_clients(record.clients) else ""
-    return f"hatched: client live in none of the seeds, or round run by none{dots}"
+    parts = ["hatched: client live in none of the seeds, or round run by none"]
+    if record and slowest_clients(record.clients):
+        parts.append("dots: lowest CPU frequency")
+    if record and record.noisy_clients:
+        parts.append("crosses: wrong labels")
+    return "; ".join(parts)
