@@ -17,8 +17,8 @@ import envs
 from envs.config import FederationConfig, config_from
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
+from envs.rng import RoundKey
 from envs.training import aggregation
-from envs.training.executors import RoundKey
 from experiments.overhead.measure import resident_mib
 from experiments.results.naming import look_up
 from experiments.scenarios import SCENARIOS
