@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 class Method:
     """A way to select clients.
 
-    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
-    `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
-    itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
-    `reference` is True for a bound to compare methods with, which is no method itself: reports set it apart.
+    Attributes:
+        name: As in ``--methods``.
+        description: One line.
+        make_config: Makes the configuration that it starts from.
+        learns: False where no policy is trained, so that training settings change nothing.
+        federation: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
+        settings: Settings that change something although nothing is learned.
+        uses_client_reports: False where selection looks at nothing that clients report, so probing is not charged.
+        reference: True for a bound to compare methods with, which is no method itself: reports set it apart.
     """
 
     name: str
@@ -31,20 +36,22 @@ class Method:
     learns: bool = True
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
-    asks: bool = True
+    uses_client_reports: bool = True
     reference: bool = False
 
-    def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
-        """`federation` with what the method needs, and without `probing_epochs` if it asks clients for nothing.
+    def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
+        """``federation`` with what the method needs, and without ``probing_epochs`` if it uses no client reports.
 
         Raises:
-            ValueError: Where `federation` contradicts what is needed.
+            ValueError: Where ``federation`` contradicts what is needed.
         """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
                 raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
-        charged = {key: value for key, value in federation.items() if self.asks or key != "probing_epochs"}
-        return {**charged, **self.federation}
+        asked = dict(federation)
+        if not self.uses_client_reports:
+            asked.pop("probing_epochs", None)
+        return {**asked, **self.federation}
 
 
 def _independent(sampler: str) -> BippoConfig:
@@ -101,7 +108,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "random clients until the budget is spent; nothing is learned",
                 _fedavg,
                 learns=False,
-                asks=False,
+                uses_client_reports=False,
             ),
             Method(
                 "poc",

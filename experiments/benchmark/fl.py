@@ -22,7 +22,7 @@ from envs.training.executor import Executor
 from envs.training.models import build_model, get_flat
 from envs.training.serial_executor import SerialExecutor
 from experiments.benchmark.bare_fl import VARIANTS, BareLoop, LoopOptions
-from experiments.results.naming import counted, look_up
+from experiments.results.naming import look_up, pluralize
 from experiments.scenarios import SCENARIOS
 
 MIN_ROUNDS = 20
@@ -93,7 +93,7 @@ def _contestants(
     if arguments.actors:
         executors += _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
     for number, executor in zip(arguments.actors, executors[1:], strict=True):
-        rounds[counted(number, "actor")] = _our_round(executor, config, partition, arguments.clients)
+        rounds[pluralize(number, "actor")] = _our_round(executor, config, partition, arguments.clients)
     return rounds, executors
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.results.run_info import git_commit, machine, package_versions
+from experiments.results.provenance import git_commit, machine, package_versions
 
 ROWS_FILE = "overhead.json"
 BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
