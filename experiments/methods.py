@@ -27,6 +27,7 @@ class Method:
         federation: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
         settings: Settings that this method has and others lack.
         uses_client_reports: False where selection looks at nothing that clients report, so probing is not charged.
+        reference: True for a bound to compare methods with, which is no method itself: reports set it apart.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Method:
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     uses_client_reports: bool = True
+    reference: bool = False
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
         """``federation`` with what the method needs, and without ``probing_epochs`` if it uses no client reports.
@@ -134,6 +136,11 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         )
     }
 )
+
+
+def is_reference(name: str) -> bool:
+    """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
+    return name in METHODS and METHODS[name].reference
 
 
 def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
