@@ -10,6 +10,7 @@ from typing import Any
 from envs.checks import one_per_client, share
 from envs.config_checks import check_fields
 from envs.data.defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
 from envs.rules.device_change import DeviceChange
@@ -133,6 +134,7 @@ class FederationConfig:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         check_fields(self)
+        _ = self.execution  # checks its fields
         self.churn_schedule()
 
     @property
@@ -164,6 +166,11 @@ class FederationConfig:
     def start_freq_hz(self) -> tuple[float, ...]:
         """``[num_clients]`` CPU frequencies at the start."""
         return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
+
+    @property
+    def execution(self) -> Execution:
+        """Who trains, as one value."""
+        return Execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)
 
     def churn_schedule(self) -> ChurnSchedule:
         """Who joins and leaves when; reads ``churn_trace``."""

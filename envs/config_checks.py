@@ -8,7 +8,6 @@ from envs.checks import flag, not_negative, number, one_of, one_per_client, opti
 from envs.data.defaults import DATASET_DEFAULTS
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import REWARDS
-from envs.training.actor_plan import check_execution
 
 if TYPE_CHECKING:
     from envs.config import FederationConfig
@@ -51,9 +50,6 @@ def _check_choices(config: FederationConfig) -> None:
         flag(name, getattr(config, name))
     for name in ("data_dir", "churn_trace"):
         optional_path(name, getattr(config, name))
-    if not isinstance(config.device, str):
-        raise ValueError(f"device is {config.device!r}; it must be a text such as 'cpu' or 'cuda:0'")
-    check_execution(config)
 
 
 def _check_numbers(config: FederationConfig) -> None:

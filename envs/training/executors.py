@@ -68,7 +68,7 @@ def new_executor(config: FederationConfig) -> Executor:
         from envs.training.ray_executor import RayExecutor, plan_here
     except ImportError as error:
         raise ValueError(f"executor='ray' needs Ray ({error}); pip install ray, or use executor='serial'") from error
-    plan = plan_here(config)
+    plan = plan_here(config.execution)
     return SerialExecutor(config) if plan is None else RayExecutor(config, plan)
 
 

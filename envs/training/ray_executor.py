@@ -41,6 +41,7 @@ from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, gather
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
+from envs.execution import Execution
 from envs.round_key import RoundKey
 from envs.training import aggregation
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
@@ -90,7 +91,7 @@ class RayExecutor:
         worker_class: type[ClientWorker] = ClientWorker,
         new_actor: Callable[[int], Any] | None = None,
     ) -> None:
-        plan = plan or plan_here(dataclasses.replace(config, executor="ray"))
+        plan = plan or plan_here(dataclasses.replace(config.execution, executor="ray"))
         assert plan is not None, "executor='ray' always has a plan"
         self._config, self._plan = config, plan
         self._dataset = load_dataset(config.dataset, config.data_dir)
@@ -206,8 +207,8 @@ class RayExecutor:
         return new(self._config, shape, self._worker_class, may_use_gpu=self._plan.gpus_per_actor > 0)
 
 
-def plan_here(config: FederationConfig) -> ActorPlan | None:
-    """The actors ``config`` asks for, given what Ray has here; None to train serially. Starts Ray if it must.
+def plan_here(execution: Execution) -> ActorPlan | None:
+    """The actors ``execution`` asks for, given what Ray has here; None to train serially. Starts Ray if it must.
 
     Raises:
         ValueError: If Ray has less than the actors need.
@@ -217,7 +218,7 @@ def plan_here(config: FederationConfig) -> ActorPlan | None:
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     group = ray.util.get_current_placement_group()
     parts = cluster_nodes() if group is None else _bundles(group.bundle_specs)
-    plan = actor_plan(config, total(parts))
+    plan = actor_plan(execution, total(parts))
     where = "the Ray cluster" if group is None else "this trial beside itself (see BippoConfig.env_resources)"
     if plan and (message := refusal(plan, parts, where)):
         raise ValueError(message)

@@ -24,8 +24,8 @@ from experiments.cli import add_data_dir, add_scenario, at_least
 from experiments.results.naming import counted
 
 MIN_ROUNDS = 20
-#: Printed with them: who divides the printed times gets something else.
-RATIOS = "ratios are medians of the rounds' ratios"
+#: Printed with figures; who divides the printed times gets something else.
+MEDIANS = "medians of {} rounds in turns; ratios are medians of the rounds' ratios"
 _BARE, _SERIAL = "bare loop", "serial"
 #: So that Ray lets those live that wait for their turn; an actor that works has one thread whatever this says.
 _CPUS_PER_ACTOR = 0.1
@@ -74,10 +74,8 @@ def fl(arguments: argparse.Namespace) -> Result:
         }
         for name, seconds in turns.items()
     ]
-    heading = (
-        f"fl: {arguments.scenario.name}, {counted(arguments.clients, 'client')} train "
-        f"{counted(arguments.epochs, 'epoch')}, all are evaluated; median of {arguments.rounds} rounds in turns; {RATIOS}"
-    )
+    trained = f"{counted(arguments.clients, 'client')} train {counted(arguments.epochs, 'epoch')}"
+    heading = f"fl: {arguments.scenario.name}, {trained}, all are evaluated; {MEDIANS.format(arguments.rounds)}"
     return Result(heading, rows)
 
 
@@ -109,7 +107,7 @@ def _actor_executors(
         cpus_per_actor=_CPUS_PER_ACTOR,
         gpus_per_actor=gpus_per_actor,
     )
-    plan = plan_here(config)
+    plan = plan_here(config.execution)
     return {
         counted(number, "actor"): RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number))
         for number in numbers

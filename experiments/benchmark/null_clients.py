@@ -15,7 +15,7 @@ from envs.round_key import RoundKey
 from envs.training import aggregation
 from envs.training.client_worker import ClientWorker
 from envs.training.models import build_model, get_flat
-from experiments.benchmark.fl import MIN_ROUNDS, RATIOS
+from experiments.benchmark.fl import MEDIANS, MIN_ROUNDS
 from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
 from experiments.benchmark.result import Result, Row
 from experiments.cli import at_least
@@ -51,9 +51,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser = commands.add_parser("null-clients", help="milliseconds of a round in actors that trains nothing")
     parser.set_defaults(run=null_clients)
     add = parser.add_argument
-    add(
-        "--clients", type=at_least(_LEAST), nargs="+", default=[20, 200, 1000], metavar="N", help="default: 20 200 1000"
-    )
+    clients = [20, 200, 1000]
+    add("--clients", type=at_least(_LEAST), nargs="+", default=clients, metavar="N", help="default: 20 200 1000")
     add("--actors", type=at_least(1), default=2, metavar="N", help="default: 2")
     add("--rounds", type=at_least(MIN_ROUNDS), default=100, metavar="N", help="default: 100")
     return parser
@@ -67,9 +66,7 @@ def null_clients(arguments: argparse.Namespace) -> Result:
     """
     torch.set_num_threads(1)
     rows = [_measure(number, arguments.actors, arguments.rounds) for number in arguments.clients]
-    return Result(
-        f"null-clients: {arguments.actors} actors, median of {arguments.rounds} rounds in turns; {RATIOS}", rows
-    )
+    return Result(f"null-clients: {arguments.actors} actors; {MEDIANS.format(arguments.rounds)}", rows)
 
 
 def _measure(num_clients: int, num_actors: int, rounds: int) -> Row:

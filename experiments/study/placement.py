@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from envs.config import FederationConfig
+from envs.execution import Execution
 from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, total
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     has = total(nodes)
     wanted = max(1, min(study.parallel_trials or int(has.cpus), study.num_trials))
     device = str(study.federation.get("device", "cpu"))
-    plan = actor_plan(FederationConfig(device=device, **study.execution), has, wanted)
+    plan = actor_plan(Execution(device=device, **study.execution), has, wanted)
     if plan is None:
         side_by_side = max(1, min(wanted, int(has.cpus)))
         gpu_share = min(1.0, has.gpus / side_by_side) if device.startswith("cuda") else 0.0

@@ -31,9 +31,7 @@ def add_parser(commands: Any) -> None:
     add("--participants", type=at_least(1), metavar="K", help=f"trained per round; default: {_PARTICIPANTS}")
     add("--participation", type=float, metavar="SHARE", help="the same as a share of the clients")
     add("--rounds", type=at_least(10), default=50, metavar="N", help="measured rounds per case; default: 50")
-    add(
-        "--central-max", type=at_least(0), default=1000, metavar="N", help="most for the central network; default: 1000"
-    )
+    add("--central-max", type=at_least(0), default=1000, metavar="N", help="most for the central one; default: 1000")
     add("--stock-max", type=at_least(0), default=100, metavar="N", help="most clients for stock RLlib; default: 100")
     add("--stock-rounds", type=at_least(4), default=10, metavar="N", help="its measured rounds; default: 10")
     add("--results-dir", type=Path, metavar="DIR", help="default: results/rl-DATE-TIME")
