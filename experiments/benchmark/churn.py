@@ -13,7 +13,7 @@ from envs.config import config_from
 from experiments.benchmark.bippo_run import bippo_run, with_available_samples
 from experiments.benchmark.measuring import resident_mib
 from experiments.benchmark.null_executor import NullExecutor
-from experiments.benchmark.result import Result
+from experiments.benchmark.result import Result, Row
 from experiments.cli import add_data_dir, add_scenario, add_seed, at_least
 
 MIN_ROUNDS = 30
@@ -82,7 +82,7 @@ def compare_thirds(heading: str, rounds: Sequence[Mapping[str, float]]) -> Resul
         for part in (rounds[:size], rounds[size : 2 * size], rounds[2 * size :])
     )
     growth = {title: last[title] / second[title] if second[title] else None for title in second}
-    rows = {"first": first, "second": second, "last": last, "last : second": growth}
+    rows: dict[str, Row] = {"first": first, "second": second, "last": last, "last : second": growth}
     failures = [
         f"{title} grew {last[title] / second[title]:.3f}x from the second to the last third, more than {limit}x"
         for title, limit in MAX_GROWTH.items()

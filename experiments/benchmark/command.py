@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from experiments.benchmark import churn, fl, memory, null_clients
@@ -21,8 +20,7 @@ from experiments.results.run_info import command_line
 def parser() -> Parser:
     """Every sub-command sets ``run``: from the arguments to a ``Result``, or, in ``rl``, to the exit code."""
     result = Parser(prog="python -m experiments.benchmark", description="What a round costs on this machine.")
-    new_parser = partial(Parser, allow_abbrev=False)
-    commands = result.add_subparsers(required=True, dest="benchmark", metavar="BENCHMARK", parser_class=new_parser)
+    commands = result.add_subparsers(required=True, dest="benchmark", metavar="BENCHMARK")
     rl.add_parser(commands)
     for module in (fl, null_clients, memory, churn):
         command = module.add_parser(commands)

@@ -19,7 +19,7 @@ from envs.training.executors import Executor, SerialExecutor
 from envs.training.models import build_model, get_flat
 from experiments.benchmark.bare_fl import BareLoop
 from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
-from experiments.benchmark.result import Result
+from experiments.benchmark.result import Result, Row
 from experiments.cli import add_data_dir, add_scenario, at_least
 from experiments.results.naming import counted
 
@@ -65,7 +65,7 @@ def fl(arguments: argparse.Namespace) -> Result:
     finally:
         for executor in executors:
             executor.close()
-    rows = [
+    rows: list[Row] = [
         {
             "round": name,
             "ms": median_ms(seconds),

@@ -10,7 +10,7 @@ import envs
 from envs.config import FederationConfig, config_from
 from experiments.benchmark.bippo_run import bippo_run, with_available_samples
 from experiments.benchmark.measuring import resident_mib
-from experiments.benchmark.result import Result
+from experiments.benchmark.result import Result, Row
 from experiments.cli import at_least
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def memory(arguments: argparse.Namespace) -> Result:
         "seed": 7,
     }
     warm, last = _resident_mib(with_available_samples(federation))
-    rows = [
+    rows: list[Row] = [
         {
             "process": name,
             f"MiB after round {WARM_ROUND}": warm[name],

@@ -8,7 +8,6 @@ from pathlib import Path
 from experiments.benchmark.result import Row, as_text
 from experiments.benchmark.rl.figure import overhead_figure
 from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Case, Measurement
-from experiments.report.macs_page import networks_table
 from experiments.report.plots import save_figure
 from experiments.report.tables import Record, markdown_table
 
@@ -21,7 +20,7 @@ Format = Callable[[Sequence[Record]], str]
 
 def write_report(rows: Sequence[Measurement], command: str, folder: Path) -> list[Path]:
     """Writes overhead.md and the figure (PNG and SVG); returns their paths."""
-    tables = (time_table(rows), size_table(rows), ratios_table(rows), macs_table(rows))
+    tables = (time_table(rows), size_table(rows), ratios_table(rows), macs_table())
     page = folder / "overhead.md"
     page.write_text("\n\n".join([f"`{command}`", *tables]) + "\n")
     return [page, *save_figure(overhead_figure(rows), folder, "overhead")]
@@ -43,9 +42,11 @@ def ratios_table(rows: Sequence[Measurement], to_table: Format = markdown_table)
     return to_table([as_text(row) for row in found]) if found else ""
 
 
-def macs_table(rows: Sequence[Measurement]) -> str:
-    """MACs of the networks for as many clients, as Markdown."""
-    return markdown_table(networks_table(tuple(sorted({row.case.num_clients for row in rows}))))
+def macs_table() -> str:
+    """MACs of the networks, as Markdown."""
+    from experiments.report.macs_page import networks_table  # loads torch, which takes seconds
+
+    return markdown_table(networks_table())
 
 
 def stream_line(row: Measurement | None = None) -> str:
@@ -90,23 +91,26 @@ def ratios(rows: Sequence[Measurement]) -> list[Row]:
 
     One row for each of BIPPO's; None where what it is compared with was not measured.
     """
-    measured = {(row.case.implementation, row.case.rule, row.case.num_clients): row for row in rows}
     ours = [row for row in rows if row.case.implementation == BIPPO]
+    measured = {(row.case.implementation, row.case.rule, row.case.num_clients): row for row in rows}
     fewest = min((row.case.num_clients for row in ours), default=0)
 
     def compare(row: Measurement) -> Row:
         rule, clients = row.case.rule, row.case.num_clients
-        stock, central = measured.get((STOCK, rule, clients)), measured.get((CENTRAL, rule, clients))
         small = measured.get((BIPPO, rule, fewest))
         return {
             **_case(row.case),
-            "stock : BIPPO": stock and stock.rl_ms / row.rl_ms,
-            "central : BIPPO": central and central.rl_ms / row.rl_ms,
-            "BIPPO : kernel": row.kernel_ms and row.rl_ms / row.kernel_ms,
-            f"RL ms : {fewest:,} clients": small and row.rl_ms / small.rl_ms,
-            f"learner : {fewest:,} clients": small and row.learner_ms / small.learner_ms,
+            "stock : BIPPO": _ratio(measured.get((STOCK, rule, clients)), row),
+            "central : BIPPO": _ratio(measured.get((CENTRAL, rule, clients)), row),
+            "BIPPO : kernel": row.rl_ms / row.kernel_ms if row.kernel_ms else None,
+            f"RL ms : {fewest:,} clients": _ratio(row, small),
+            f"learner : {fewest:,} clients": _ratio(row, small, "learner_ms"),
             "RL ms, end : start": row.rl_ms_last / row.rl_ms_first,
             "MiB, end : start": row.resident_mib_last / row.resident_mib_first,
         }
 
     return [compare(row) for row in ours]
+
+
+def _ratio(one: Measurement | None, other: Measurement | None, figure: str = "rl_ms") -> float | None:
+    return getattr(one, figure) / getattr(other, figure) if one and other else None
