@@ -9,7 +9,7 @@ from typing import Any
 
 from envs.checks import one_per_client, share
 from envs.config_checks import check_fields
-from envs.data.defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace

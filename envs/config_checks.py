@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envs.checks import flag, not_negative, number, one_of, one_per_client, optional_path, positive, share, whole
-from envs.data.defaults import DATASET_DEFAULTS
+from envs.dataset_defaults import DATASET_DEFAULTS
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import REWARDS
 

@@ -63,7 +63,7 @@ for the agents that were live in it and for those that join. After the last roun
 - *Returns*: in a later round, with the same samples, as another agent. ``possible_agents`` holds all agents known so
   far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
 - *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
-  reward is 0 and ``last_round.selected`` is empty.
+  reward is 0 and ``last_round.trained`` is empty.
 - *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going.
 
 **Seeds.** ``reset(seed=s)`` draws samples, initialisation and shuffles from ``s``. ``reset()`` starts the next episode:

@@ -11,7 +11,7 @@ from torch import nn
 from envs.agent_ids import client_names
 from envs.config import FederationConfig
 from envs.data.datasets import load_dataset
-from envs.data.partition import Partition, make_partition
+from envs.data.partition import Partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
 from envs.rng import keyed_seed
@@ -58,7 +58,7 @@ class Federation:
         self._assigned_seed: int | None = None
         self._dataset = load_dataset(config.dataset, config.data_dir)
         self.names = client_names(config.num_clients)
-        partition = self._partition(config.seed)
+        partition = Partition.of(config, self._dataset, config.seed)
         self.labels = partition.labels
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
@@ -134,7 +134,7 @@ class Federation:
             budget_j=self.budget_j,
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
-            selected=tuple(trained),
+            trained=tuple(trained),
             failed=tuple(sorted(failed)),
             dropped=tuple(sorted(dropped)),
             joined=joined,
@@ -196,23 +196,9 @@ class Federation:
         if self._executor is None:
             self._executor = (self._make_executor or new_executor)(self.config)
         if self._assigned_seed != seed:
-            self._executor.assign(self._partition(seed))
+            self._executor.assign(Partition.of(self.config, self._dataset, seed))
             self._assigned_seed = seed
         return self._executor
-
-    def _partition(self, seed: int) -> Partition:
-        data, config = self._dataset, self.config
-        return make_partition(
-            config.partition,
-            data.train_labels.numpy(),
-            data.test_labels.numpy(),
-            len(data.classes),
-            config.train_sizes,
-            config.test_sizes,
-            alpha=config.alpha,
-            late_labels=config.late_labels,
-            seed=seed,
-        )
 
 
 def _failed_of(trained: aggregation.WeightedSum) -> list[int]:

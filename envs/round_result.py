@@ -17,7 +17,7 @@ class RoundResult:
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
-        selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
+        trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
         left: Client ids that left at the end of the round, ascending; among ``clients``.
@@ -25,7 +25,7 @@ class RoundResult:
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
         probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
         failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
-            ``selected``, and ``energy_j`` counts them.
+            ``trained``, and ``energy_j`` counts them.
     """
 
     round: int
@@ -35,7 +35,7 @@ class RoundResult:
     budget_j: float
     clients: tuple[int, ...]
     costs_j: tuple[float, ...]
-    selected: tuple[int, ...]
+    trained: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]
     left: tuple[int, ...]

@@ -40,7 +40,7 @@ def test_only_participants_learn_and_a_returning_client_finds_its_policy():
     for _ in range(40):
         before = state_of(algo)
         algo.train()
-        selected = list(algo.parallel_env.last_round.selected)
+        selected = list(algo.parallel_env.last_round.trained)
         counts[selected] += 1
         after, others = state_of(algo), [n for n in range(8) if n not in selected]
         assert all(torch.equal(before[name][others], after[name][others]) for name in before)

@@ -82,7 +82,7 @@ def replayed(folder: Path, **federation: object) -> list[tuple[float, ...]]:
     env = envs.parallel_env(**{**federation, **TINY}, rounds=2, executor="serial")
     env.reset(seed=7)
     found = []
-    for selected in read_rows(folder)["selected"]:
+    for selected in read_rows(folder)["trained"]:
         env.step({f"client_{client:03d}": 1 for client in selected})
         found.append(env.last_round.accuracies)
     return found

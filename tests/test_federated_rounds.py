@@ -185,7 +185,7 @@ def test_a_round_by_the_books():
     _, before = env.reset(seed=7)
     observations, rewards, terminations, truncations, infos = env.step({"client_000": 1, "client_003": 1})
     result = env.last_round
-    assert (result.round, result.selected, result.dropped) == (1, (0, 3), ())
+    assert (result.round, result.trained, result.dropped) == (1, (0, 3), ())
     assert result.energy_j == before["client_000"]["cost"] + before["client_003"]["cost"] <= result.budget_j
     accuracies = [info["accuracy"] for info in infos.values()]
     assert result.accuracies == tuple(accuracies) and result.mean_accuracy == np.mean(accuracies)
@@ -216,7 +216,7 @@ def test_nobody_trains():
     env.reset(seed=7)
     before = env.get_state()
     observations, rewards, *_ = env.step({})
-    assert set(rewards.values()) == {0.0} and env.last_round.energy_j == 0.0 and env.last_round.selected == ()
+    assert set(rewards.values()) == {0.0} and env.last_round.energy_j == 0.0 and env.last_round.trained == ()
     assert torch.equal(env.get_state()["weights"], before["weights"])
     assert env.last_round.accuracies == tuple(before["accuracies"])
     assert all(row[4] == 0.0 for row in observations.values())
@@ -257,7 +257,7 @@ def test_overrun_drops_in_agent_order_and_says_so():
     env = tiny(on_overrun="drop")
     env.reset(seed=7)
     *_, infos = env.step(dict.fromkeys(reversed(env.agents), 1))
-    assert env.last_round.selected == (0, 1) and env.last_round.dropped == (2, 3)
+    assert env.last_round.trained == (0, 1) and env.last_round.dropped == (2, 3)
     assert [info["dropped"] for info in infos.values()] == [False, False, True, True]
     assert env.last_round.energy_j <= env.budget_j * (1 + BUDGET_TOLERANCE)
 
@@ -276,9 +276,9 @@ def test_no_random_episode_exceeds_the_budget(share):
         result = env.last_round
         granted = [info["budget_share_j"] for info in infos.values()]
         assert result.energy_j == pytest.approx(sum(granted), rel=1e-12) and result.energy_j <= env.budget_j
-        assert granted == [cost if place in result.selected else 0.0 for place, cost in enumerate(costs.values())]
+        assert granted == [cost if place in result.trained else 0.0 for place, cost in enumerate(costs.values())]
         wanted = [place for place, action in enumerate(actions.values()) if action]
-        assert sorted(result.selected + result.dropped) == wanted
+        assert sorted(result.trained + result.dropped) == wanted
 
 
 def test_a_selection_that_uses_the_budget_up_exactly_fits():
@@ -286,7 +286,7 @@ def test_a_selection_that_uses_the_budget_up_exactly_fits():
     env = tiny(budget_j=float(costs[3] + costs[2] + costs[1] + costs[0]))
     env.reset()
     env.step(dict.fromkeys(env.agents, 1))
-    assert env.last_round.selected == (0, 1, 2, 3)
+    assert env.last_round.trained == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_own_image_folder(tmp_path, monkeypatch):
     env = tiny(dataset="image_folder", data_dir=str(tmp_path / "data"), train_samples=12, test_samples=6)
     env.reset(seed=7)
     env.step({"client_000": 1})
-    assert env.last_round.selected == (0,)
+    assert env.last_round.trained == (0,)
 
 
 @serial_only

@@ -62,7 +62,7 @@ def test_a_box_per_method_holds_all_rounds_of_all_seeds(rows: pd.DataFrame) -> N
 def test_selection_share_is_over_seeds_and_nan_where_nobody_had_the_client() -> None:
     # Client 1 is selected in both rounds of both seeds; client 0 never; client 2 joins seed 28 only, in round 2.
     first, second = make_rows([0.5, 0.5]), make_rows([0.5, 0.5], seed=28)
-    second[1]["clients"], second[1]["selected"] = [0, 1, 2], [1, 2]
+    second[1]["clients"], second[1]["trained"] = [0, 1, 2], [1, 2]
     share = selection_share(_rows(first, second), num_clients=3)
     np.testing.assert_array_equal(share, [[0, 0], [1, 1], [np.nan, 1]])
 
@@ -108,7 +108,7 @@ def _one_kind_each(num_clients: int, freq_hz: float = 7e8) -> FederationRecord:
 def test_selection_of_few_clients_at_one_cpu_frequency_is_laid_out_without_overlap(
     num_methods: int, num_clients: int, tmp_path: Path
 ) -> None:
-    live = {"clients": list(range(num_clients)), "selected": [0]}
+    live = {"clients": list(range(num_clients)), "trained": [0]}
     methods = ["bippo", "ippo", "fedavg", "poc"][:num_methods]
     figure = selection_figure(
         _rows(*(make_rows([0.5] * 4, method=method, **live) for method in methods)),
@@ -142,7 +142,7 @@ def test_kinds_that_would_not_fit_the_axis_are_not_named(rows: pd.DataFrame) -> 
 
 
 def test_one_client_without_a_record_has_one_whole_number(tmp_path: Path) -> None:
-    figure = selection_figure(_rows(make_rows([0.5] * 4, clients=[0], selected=[0])), None, "title")
+    figure = selection_figure(_rows(make_rows([0.5] * 4, clients=[0], trained=[0])), None, "title")
     save_figure(figure, tmp_path, "selection")
     low, high = sorted(figure.axes[0].get_ylim())
     assert [tick for tick in figure.axes[0].get_yticks() if low <= tick <= high] == [0]

@@ -51,7 +51,7 @@ def test_a_round_of_each_kind_of_method() -> None:
 
 
 def test_training_scales_with_participants_and_settings() -> None:
-    all_train = pd.DataFrame(make_rows([0.5], num_selected=2, selected=[0, 1]))
+    all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
     one_trains = pd.DataFrame(make_rows([0.5]))
     settings = {"num_epochs": 2, "hidden_size": 64}
     (both,), (one,) = (mac_counts.round_macs(rows, None, settings) for rows in (all_train, one_trains))

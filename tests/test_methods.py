@@ -53,7 +53,7 @@ def test_heuristics_select_what_a_hand_would(method: str, key: str, sign: float,
         infos = infos_after(algo)
         algo.train()
         scores = {agent: sign * info[key] for agent, info in infos.items()}
-        selected = [f"client_{client:03d}" for client in algo.parallel_env.last_round.selected]
+        selected = [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
         assert selected == by_hand(scores, infos, selected)
         assert 0 < len(selected) < 8
     assert algo.bank.flat.equal(weights)
@@ -75,7 +75,7 @@ def test_a_training_that_failed_is_in_the_row(ray_session: None, monkeypatch: py
     algo.train()
     (callback,) = (c for c in algo.callbacks if isinstance(c, RowCallback))
     row = callback._row(algo, 0.0)
-    assert (row["failed"], row["selected"], row["num_selected"]) == ([0], [1, 2, 3, 4, 5, 6, 7], 7)
+    assert (row["failed"], row["trained"], row["num_trained"]) == ([0], [1, 2, 3, 4, 5, 6, 7], 7)
     assert row["energy_j"] == pytest.approx(sum(row["costs_j"]), rel=1e-9)
     algo.stop()
 

@@ -203,7 +203,7 @@ def test_churn_is_in_the_heading(tmp_path: Path) -> None:
 
 
 def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: None) -> None:
-    alone = {"num_clients": 1, "clients": [0], "selected": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
+    alone = {"num_clients": 1, "clients": [0], "trained": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
     write_trial(tmp_path, make_rows([0.5], **alone))
     write_run_info(tmp_path, dataclasses.replace(INFO, resolved=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])))
     path, _ = write_report(build_report(tmp_path), tmp_path)

@@ -23,7 +23,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     read = read_rows(tmp_path)
     assert list(read["round"]) == [1, 2, 3]
     assert list(read["mean_accuracy"]) == ACCURACY
-    assert [list(value) for value in read["selected"]] == [[1], [1], [1]]
+    assert [list(value) for value in read["trained"]] == [[1], [1], [1]]
     assert [list(value) for value in read["costs_j"]] == [[1.0, 2.0]] * 3
     assert read["epsilon"].isna().all()
     assert set(read.columns) == set(written[0])

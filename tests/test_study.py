@@ -80,9 +80,9 @@ def test_every_trial_has_every_round(results: Path) -> None:
 def test_energy_stays_within_the_budget_and_selections_are_maximal(results: Path) -> None:
     for row in read_rows(results).itertuples():
         costs = dict(zip(row.clients, row.costs_j, strict=True))
-        assert row.energy_j == pytest.approx(sum(costs[client] for client in row.selected), rel=1e-12)
+        assert row.energy_j == pytest.approx(sum(costs[client] for client in row.trained), rel=1e-12)
         assert row.energy_j <= row.budget_j * (1 + 1e-9)
-        cheapest_left = min(cost for client, cost in costs.items() if client not in row.selected)
+        cheapest_left = min(cost for client, cost in costs.items() if client not in row.trained)
         assert row.energy_j + cheapest_left > row.budget_j * (1 + 1e-9)
 
 
@@ -92,7 +92,7 @@ def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
     np.testing.assert_allclose(bippo["epsilon"], [1.0, 0.9, 0.81] * 2)
     assert fedavg["epsilon"].isna().all()
     assert (rows["mean_accuracy"] == rows["accuracies"].map(np.mean)).all()
-    assert (rows["num_selected"] == rows["selected"].map(len)).all() and (rows["num_clients"] == 4).all()
+    assert (rows["num_trained"] == rows["trained"].map(len)).all() and (rows["num_clients"] == 4).all()
     assert (rows["fl_seconds"] > 0).all() and (rows["rl_seconds"] > 0).all()
 
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from envs.data.dirichlet import counts_over_clients, counts_over_labels
 from envs.data.label_sets import paper_label_sets
 from envs.rng import keyed_rng
+
+if TYPE_CHECKING:
+    from envs.config import FederationConfig
+    from envs.data.datasets import Dataset
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,25 @@ class Partition:
     train: tuple[np.ndarray, ...]
     test: tuple[np.ndarray, ...]
     labels: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, config: FederationConfig, dataset: Dataset, seed: int) -> Partition:
+        """Deals the samples of ``dataset`` as ``config`` says; ``seed`` takes the place of the configuration's own.
+
+        Raises:
+            ValueError: If a split does not hold what is wanted.
+        """
+        return make_partition(
+            config.partition,
+            dataset.train_labels.numpy(),
+            dataset.test_labels.numpy(),
+            len(dataset.classes),
+            config.train_sizes,
+            config.test_sizes,
+            alpha=config.alpha,
+            late_labels=config.late_labels,
+            seed=seed,
+        )
 
 
 def make_partition(

@@ -70,7 +70,7 @@ def _round(algo: Any) -> dict[str, float]:
     algo.train()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     last = algo.parallel_env.last_round
-    clients = {"live": len(last.clients), "joined": len(last.joined), "trained": len(last.selected)}
+    clients = {"live": len(last.clients), "joined": len(last.joined), "trained": len(last.trained)}
     return {"ms": 1000 * seconds, "CPU ms": 1000 * cpu_seconds, "MiB": resident_mib(), **clients}
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
-from envs.data.datasets import load_dataset
-from envs.data.partition import Partition, make_partition
+from envs.data.datasets import Dataset, load_dataset
+from envs.data.partition import Partition
 from envs.round_key import RoundKey
 from envs.training import aggregation
 from envs.training.executors import Executor, SerialExecutor
@@ -83,13 +84,15 @@ def _contestants(
     config: FederationConfig, arguments: argparse.Namespace
 ) -> tuple[dict[str, Callable[[], Any]], list[Executor]]:
     """Name -> one round; and the executors behind them."""
-    partition = _partition(config)
     executors: dict[str, Executor] = {_SERIAL: SerialExecutor(config)}
     if arguments.actors:
         executors |= _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
-    rounds: dict[str, Callable[[], Any]] = {_BARE: _bare_round(config, partition, arguments.clients)}
+    dataset = load_dataset(config.dataset, config.data_dir)
+    partition = Partition.of(config, dataset, seed=0)
+    rounds = {_BARE: _bare_round(config, dataset, partition, arguments.clients)}
     for name, executor in executors.items():
-        rounds[name] = _our_round(executor, config, partition, arguments.clients)
+        executor.assign(partition)
+        rounds[name] = _our_round(executor, config, get_flat(_model(config, dataset)), arguments.clients)
     return rounds, list(executors.values())
 
 
@@ -114,32 +117,20 @@ def _actor_executors(
     }
 
 
-def _partition(config: FederationConfig) -> Partition:
-    data = load_dataset(config.dataset, config.data_dir)
-    labels = data.train_labels.numpy(), data.test_labels.numpy()
-    sizes = config.train_sizes, config.test_sizes
-    return make_partition(config.partition, *labels, len(data.classes), *sizes, alpha=config.alpha, seed=0)
-
-
-def _bare_round(config: FederationConfig, partition: Partition, num_clients: int) -> Callable[[], float]:
-    dataset = load_dataset(config.dataset, config.data_dir)
-    shape, samples = DataShape.of(dataset), gather(dataset, partition)
-    train = ResidentSamples(samples.train, shape.max_value, config.device)
-    test = ResidentSamples(samples.test, shape.max_value, config.device)
+def _bare_round(
+    config: FederationConfig, dataset: Dataset, partition: Partition, num_clients: int
+) -> Callable[[], Any]:
+    samples, max_value = gather(dataset, partition), DataShape.of(dataset).max_value
+    train = ResidentSamples(samples.train, max_value, config.device)
+    test = ResidentSamples(samples.test, max_value, config.device)
     clients = [train.of(client) for client in range(num_clients)]
     images, labels = zip(*(test.of(client) for client in range(config.num_clients)), strict=True)
-    model = build_model(config.model_name, shape.input_shape, shape.num_classes).to(config.device)
+    model = _model(config, dataset).to(config.device)
     loop = BareLoop(model, clients, (torch.cat(images), torch.cat(labels)))
     return lambda: loop.round(config.local_epochs, config.local_batch_size, config.learning_rate)
 
 
-def _our_round(
-    executor: Executor, config: FederationConfig, partition: Partition, num_clients: int
-) -> Callable[[], None]:
-    shape = DataShape.of(load_dataset(config.dataset, config.data_dir))
-    executor.assign(partition)
-    weights = get_flat(build_model(config.model_name, shape.input_shape, shape.num_classes))
-
+def _our_round(executor: Executor, config: FederationConfig, weights: Tensor, num_clients: int) -> Callable[[], Any]:
     def one_round() -> None:
         nonlocal weights
         trained = executor.train(weights, range(num_clients), RoundKey(0, 0, 1), config.local_epochs)
@@ -147,3 +138,7 @@ def _our_round(
         executor.accuracies(weights, range(config.num_clients))
 
     return one_round
+
+
+def _model(config: FederationConfig, dataset: Dataset) -> nn.Module:
+    return build_model(config.model_name, dataset.input_shape, len(dataset.classes))

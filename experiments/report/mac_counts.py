@@ -82,7 +82,7 @@ def round_macs(rows: pd.DataFrame, record: FederationRecord | None, settings: Ma
 def _round_macs(
     method: str, rows: pd.DataFrame, record: FederationRecord | None, settings: Mapping[str, Any]
 ) -> RoundMacs:
-    participants = float(rows["num_selected"].mean())
+    participants = float(rows["num_trained"].mean())
     # Under churn the central networks are rebuilt for whoever is live, so their mean size counts.
     network = network_macs(method, round(float(rows["num_clients"].mean())), settings.get("hidden_size", HIDDEN_SIZE))
     epochs = settings.get("num_epochs", RL_EPOCHS)
@@ -91,7 +91,7 @@ def _round_macs(
         participants=participants,
         network=network,
         rl_training=None if network is None else training_macs(network, participants, epochs),
-        fl_training=None if record is None else _fl_training(rows["selected"].tolist(), record),
+        fl_training=None if record is None else _fl_training(rows["trained"].tolist(), record),
     )
 
 

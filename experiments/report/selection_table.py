@@ -22,7 +22,7 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
     return [
         {
             "method": group.name,
-            "clients per round": f"{group.rows['num_selected'].mean():.2f}",
+            "clients per round": f"{group.rows['num_trained'].mean():.2f}",
             "different clients": f"{np.mean([_ever_selected(trial) for trial in trials(group.rows)]):.1f}",
             **(_shares(group.rows, record.clients) if record else {}),
         }
@@ -32,12 +32,12 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
 
 def participations(rows: pd.DataFrame, num_clients: int) -> NDArray[np.int64]:
     """`int64[num_clients]` rounds that each client trained in."""
-    chosen = [client for selected in rows["selected"] for client in selected]
+    chosen = [client for selected in rows["trained"] for client in selected]
     return np.bincount(np.asarray(chosen, dtype=np.int64), minlength=num_clients)
 
 
 def _ever_selected(trial: pd.DataFrame) -> int:
-    return len(set().union(*map(set, trial["selected"])))
+    return len(set().union(*map(set, trial["trained"])))
 
 
 def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:

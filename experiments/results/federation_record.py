@@ -72,22 +72,12 @@ def resolve(federation: Mapping[str, Any]) -> FederationRecord:
 
     import envs
     from bippo_rllib import count_macs
-    from envs.data.partition import make_partition
+    from envs.data.partition import Partition
     from envs.training.models import build_model, num_parameters
 
     env = envs.parallel_env(**federation)
     config, data = env.config, envs.load_dataset(env.config.dataset, env.config.data_dir)
-    labels = data.train_labels.numpy()
-    sizes = (config.train_sizes, config.test_sizes)
-    dealt = make_partition(
-        config.partition,
-        labels,
-        data.test_labels.numpy(),
-        len(data.classes),
-        *sizes,
-        alpha=config.alpha,
-        late_labels=config.late_labels,
-    )
+    labels, dealt = data.train_labels.numpy(), Partition.of(config, data, config.seed)
     model = build_model(config.model_name, data.input_shape, len(data.classes)).eval()
     macs = count_macs(model, torch.zeros(1, *data.input_shape))
     counts = [np.bincount(labels[indices], minlength=len(data.classes)) for indices in dealt.train]

@@ -48,9 +48,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("energy_j", pa.float64(), "J", "energy spent: by clients that trained or failed to, and on charged probing"),
     Column("budget_j", pa.float64(), "J", "energy budget of the round"),
     Column("num_clients", pa.int64(), "", "clients live in the round"),
-    Column("num_selected", pa.int64(), "", "clients that trained in the round"),
+    Column("num_trained", pa.int64(), "", "clients that trained in the round"),
     Column(
-        "selected", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
+        "trained", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
     ),
     Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)", ()),
     Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
@@ -73,7 +73,7 @@ def check_budget(row: Mapping[str, Any]) -> None:
     if not fits(row["energy_j"], row["budget_j"]):
         raise RuntimeError(
             f"round {row['round']} of {row['trial']} spent {row['energy_j']:.9g} J, more than its budget of "
-            f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['selected']))}; "
+            f"{row['budget_j']:.9g} J, on clients {', '.join(map(str, row['trained']))}; "
             "this is a bug in the sampler or the environment"
         )
 

@@ -34,7 +34,7 @@ def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]
     """
     shape = (num_clients, int(rows["round"].max()))
     live, chosen = np.zeros(shape), np.zeros(shape)
-    for round_number, clients, selected in zip(rows["round"], rows["clients"], rows["selected"], strict=True):
+    for round_number, clients, selected in zip(rows["round"], rows["clients"], rows["trained"], strict=True):
         live[np.asarray(clients, dtype=int), round_number - 1] += 1
         chosen[np.asarray(selected, dtype=int), round_number - 1] += 1
     return np.divide(chosen, live, out=np.full(shape, np.nan), where=live > 0)
