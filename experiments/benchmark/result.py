@@ -32,11 +32,13 @@ class Result:
 
 
 def as_text(row: Row) -> Record:
-    """The row's cells; numbers have three significant figures, or are whole from 100 on."""
+    """The row's cells; what is no whole number has three significant figures, or no decimals from 100 on."""
     return {title: value if isinstance(value, str) else _number(value) for title, value in row.items()}
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if isinstance(value, int) or value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}"
