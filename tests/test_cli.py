@@ -14,7 +14,7 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
-from experiments.report import report
+from experiments.report import command as report
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
 
