@@ -14,15 +14,15 @@ from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
-from envs.rng import keyed_seed
-from envs.round_key import RoundKey
+from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
 from envs.rules.reward import REWARDS
 from envs.training import aggregation
-from envs.training.executors import Executor, new_executor
-from envs.training.models import build_model, get_flat, num_parameters, num_weights
+from envs.training.executor import Executor
+from envs.training.executors import new_executor
+from envs.training.models import build_model, get_flat, num_parameters
 
 
 class Federation:
@@ -62,7 +62,7 @@ class Federation:
         self.labels = partition.labels
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
-        self.num_parameters, self.num_weights = num_parameters(model), num_weights(model)
+        self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
@@ -83,32 +83,16 @@ class Federation:
 
     def start(self, key: RoundKey) -> EpisodeState:
         """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
-        config, clients = self.config, self.schedule.live_at_start
+        live = self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        trained = self._ready_executor(key.seed).train(initial, clients, key, epochs=1)
-        if not trained.num_samples:
-            raise ValueError(f"no client's training succeeded in round 0: {trained.failed[0].reason}")
-        freqs = self.cost_model.changed(np.array(config.start_freq_hz, dtype=np.float64), round_index=1)
-        is_live = np.isin(np.arange(config.num_clients), clients)
-        state = EpisodeState(
-            seed=key.seed,
-            episode=key.episode,
-            round=0,
-            live=clients,
-            stays=is_live.astype(np.int64),
-            weights=aggregation.mean(trained),
-            accuracies=np.zeros(config.num_clients),
-            losses=np.zeros(config.num_clients) if config.with_loss else None,
-            participated=is_live & ~np.isin(np.arange(config.num_clients), _failed_of(trained)),
-            dropped=np.zeros(config.num_clients, dtype=bool),
-            failed=np.isin(np.arange(config.num_clients), _failed_of(trained)),
-            granted_j=np.zeros(config.num_clients),
-            cpu_freq_hz=freqs,
-            costs_j=self.cost_model.costs_j(freqs),
-            last_round=None,
-            probing_j=self.cost_model.probing_j(freqs, clients),
-        )
-        self._evaluate(state, clients)
+        result = self._ready_executor(key.seed).train(initial, live, key, epochs=1)
+        if not result.num_samples:
+            raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
+        weights, failed = aggregation.mean(result), _failed_of(result)
+        state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
+        state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
+        self._report_costs(state)
+        self._evaluate(state, live)
         return state
 
     def training_budget_j(self, state: EpisodeState) -> float:
@@ -122,9 +106,9 @@ class Federation:
         probing_j = split_budget(self.budget_j, state.probing_j)[0]
         failed = self._train(state, selected) if selected else []
         trained = sorted(set(selected) - set(failed))
-        joined, left = self._changes(state)
+        joined, departed = self._changes(state)
         self._evaluate(state, joined)
-        stayed = [client for client in live if client not in left]
+        stayed = [client for client in live if client not in departed]
         state.round += 1
         state.last_round = RoundResult(
             round=state.round,
@@ -138,15 +122,16 @@ class Federation:
             failed=tuple(sorted(failed)),
             dropped=tuple(sorted(dropped)),
             joined=joined,
-            left=left,
+            departed=departed,
             accuracies=tuple(state.accuracies[list(live)].tolist()),
             fl_seconds=time.perf_counter() - started,
             probing_j=probing_j,
         )
-        self._book(state, trained, failed, dropped)
+        state.set_flags(trained, failed, dropped)
+        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
         state.live = tuple(sorted([*stayed, *joined]))
         state.stays[list(joined)] += 1
-        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
+        self._report_costs(state)
         return state.last_round
 
     def _changes(self, state: EpisodeState) -> Changes:
@@ -179,14 +164,11 @@ class Federation:
         if state.losses is not None:
             state.losses[index] = executor.losses(state.weights, clients)
 
-    def _book(self, state: EpisodeState, trained: list[int], failed: list[int], dropped: list[int]) -> None:
-        """Who took part at which cost, and then the costs the clients report for the next round."""
-        for flags, clients in ((state.participated, trained), (state.failed, failed), (state.dropped, dropped)):
-            flags[:] = False
-            flags[clients] = True
-        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
+    def _report_costs(self, state: EpisodeState) -> None:
+        """What the clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
         state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz)
+        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
 
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)

@@ -20,7 +20,7 @@ class RoundResult:
         trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
-        left: Client ids that left at the end of the round, ascending; among ``clients``.
+        departed: Client ids that left at the end of the round, ascending; among ``clients``.
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
         probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
@@ -38,7 +38,7 @@ class RoundResult:
     trained: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]
-    left: tuple[int, ...]
+    departed: tuple[int, ...]
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)
     probing_j: float = 0.0

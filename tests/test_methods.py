@@ -12,7 +12,7 @@ from bippo_rllib import Bippo
 from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
 from envs import ChurnEvent
 from envs.round_result import RoundResult
-from envs.training import executors
+from envs.training import serial_executor
 from envs.training.client_worker import ClientWorker
 from experiments.methods import METHODS
 from experiments.scenarios import DIGITS
@@ -70,7 +70,7 @@ class OneFails(ClientWorker):
 
 def test_a_training_that_failed_is_in_the_row(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # A budget for all, so that each round selects everyone.
-    monkeypatch.setattr(executors, "ClientWorker", OneFails)
+    monkeypatch.setattr(serial_executor, "ClientWorker", OneFails)
     algo = config("fedavg", budget_share=1.0, on_client_failure="drop").build_algo()
     algo.train()
     (callback,) = (c for c in algo.callbacks if isinstance(c, RowCallback))

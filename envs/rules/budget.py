@@ -44,8 +44,8 @@ def round_budget_j(
 def split_budget(budget_j: float, probing_j: float) -> tuple[float, float]:
     """What a round spends on probing and what is left for training, in joules.
 
-    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, since
-    whoever selects would not know whom; both are 0 then.
+    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, because a
+    selector cannot rank without the probed values; both are 0 then.
     """
     if not fits(probing_j, budget_j):
         return 0.0, 0.0
@@ -57,7 +57,7 @@ def fits(energy_j: float, budget_j: float) -> bool:
     return energy_j <= budget_j * (1.0 + BUDGET_TOLERANCE)
 
 
-def admitted(
+def admit_within_budget(
     clients: Sequence[int], costs_j: np.ndarray, budget_j: float, names: Sequence[str], on_overrun: str
 ) -> tuple[list[int], list[int], float]:
     """Who of ``clients`` may train.

@@ -11,7 +11,7 @@ import torch
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training.aggregation import ClientFailure
 from envs.training.client_worker import ClientWorker
 

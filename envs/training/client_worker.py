@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
-from envs.rng import keyed_rng
-from envs.round_key import RoundKey
+from envs.rng import RoundKey, keyed_rng
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.training.local_training import evaluate, train_locally

@@ -42,13 +42,13 @@ from envs.data.client_samples import DataShape, FederationSamples, gather
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.execution import Execution
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
 from envs.training.aggregation import WeightedSum
 from envs.training.client_actor import ActorInfo, ClientActor, PackedSum
 from envs.training.client_worker import ClientWorker
-from envs.training.executors import judged
+from envs.training.executor import apply_failure_policy
 from envs.training.packing import evaluation_shares, pack
 
 #: Actors that may die during the work of one call before that is an error.
@@ -116,7 +116,8 @@ class RayExecutor:
         packed = pack([sizes[client] * epochs for client in clients], len(self._slots))
         arguments = [(self._ref(weights), [clients[place] for place in places], key, epochs) for places in packed]
         calls = [_Call(slot, "train", args) for slot, args in enumerate(arguments) if args[1]]
-        return judged(aggregation.merged(_unpacked(part) for part in self._run(calls)), clients, self._config)
+        result = aggregation.merged(_unpacked(part) for part in self._run(calls))
+        return apply_failure_policy(result, clients, self._config.on_client_failure)
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""

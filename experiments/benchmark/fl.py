@@ -14,10 +14,11 @@ from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
 from envs.data.datasets import Dataset, load_dataset
 from envs.data.partition import Partition
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training import aggregation
-from envs.training.executors import Executor, SerialExecutor
+from envs.training.executor import Executor
 from envs.training.models import build_model, get_flat
+from envs.training.serial_executor import SerialExecutor
 from experiments.benchmark.bare_fl import BareLoop
 from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
 from experiments.benchmark.result import Result, Row

@@ -11,7 +11,7 @@ import torch
 
 from envs.config import FederationConfig
 from envs.data.partition import Partition
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.client_worker import ClientWorker
 from envs.training.models import build_model, get_flat

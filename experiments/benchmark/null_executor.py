@@ -10,7 +10,7 @@ from torch import Tensor
 
 from envs.config import FederationConfig
 from envs.data.partition import Partition
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training import aggregation
 
 

@@ -205,7 +205,7 @@ def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
 def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
-    from envs.training.executors import check_device
+    from envs.training.executor import check_device
 
     settings = {**study.federation, **study.execution, **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
