@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from experiments.report.numbers import MISSING
 from experiments.report.tables import Record, text_table
 
 #: Title -> text, number, or None where there is none.
@@ -38,7 +39,7 @@ def as_text(row: Row) -> Record:
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "–"
+        return MISSING
     if isinstance(value, int) or value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:#.3g}"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Measurement
-from experiments.report.plots import STYLES, Style, plain_axes
+from experiments.report.plots import STYLES, Style, curve, plain_axes
 
 
 class Line(NamedTuple):
@@ -49,7 +49,8 @@ def _draw(axes: Axes, rows: Sequence[Measurement]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="clients")
     for line in LINES:
         shown = [row for row in rows if row.case.implementation == line.implementation]
-        _curve(axes, shown, line)
+        values = [line.value(row) or float("nan") for row in shown]
+        curve(axes, [row.case.num_clients for row in shown], values, line.style, line.label)
     clients = list(dict.fromkeys(row.case.num_clients for row in rows))
     axes.xaxis.set_major_locator(FixedLocator(clients))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -58,18 +59,3 @@ def _draw(axes: Axes, rows: Sequence[Measurement]) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     plain_axes(axes)
-
-
-def _curve(axes: Axes, rows: Sequence[Measurement], line: Line) -> None:
-    axes.plot(
-        [row.case.num_clients for row in rows],
-        [line.value(row) or float("nan") for row in rows],
-        color=line.style.color,
-        dashes=line.style.dashes,
-        marker=line.style.marker,
-        linewidth=1.8,
-        markersize=6,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        label=line.label,
-    )
