@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner as EpisodeEnvRunner
     from bippo_rllib.runners.parallel_env import ParallelEnvAdapter as ParallelEnvAdapter
     from bippo_rllib.selection.connector import BudgetSamplerConnector as BudgetSamplerConnector
+    from bippo_rllib.selection.prior import RepresentativenessPrior as RepresentativenessPrior
     from bippo_rllib.selection.ranking import InfoRanking as InfoRanking
     from bippo_rllib.selection.sampler import BudgetSampler as BudgetSampler
 
@@ -35,6 +36,7 @@ _HOME = {
     "EpisodeEnvRunner": "runners.episode_env_runner",
     "InfoRanking": "selection.ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
+    "RepresentativenessPrior": "selection.prior",
     "central_policy_macs": "policies.macs",
     "count_macs": "policies.macs",
     "policy_macs": "policies.macs",

@@ -93,8 +93,9 @@ class Bippo(PPO):
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Starts from the policies of another run with the same clients, whatever it was trained on.
 
-        Actors and critics become those of the checkpoint, bit for bit. Adam's moments and waiting participations start
-        afresh. Call it before the first ``train()``; ``from_checkpoint`` is what resumes a run.
+        Actors and critics become those of the checkpoint, bit for bit. Adam's moments, waiting participations and the
+        records of a ``BippoConfig.prior`` start afresh. Call it before the first ``train()``; ``from_checkpoint`` is
+        what resumes a run.
 
         Args:
             path: A checkpoint, as ``save_to_path`` or Tune wrote it. They are pickles: load only those you trust.

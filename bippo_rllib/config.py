@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
 
-from bippo_rllib.config_checks import check_bundles, check_ranges, refuse_unsupported_settings
+from bippo_rllib.config_checks import check_bundles, check_prior, check_ranges, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
@@ -24,7 +24,7 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.selection.pipeline import find_sampler, new_ranking, new_sampler_connector
+from bippo_rllib.selection.pipeline import find_sampler, new_prior, new_ranking, new_sampler_connector
 from bippo_rllib.selection.sampler import BudgetSampler
 
 
@@ -62,6 +62,9 @@ class BippoConfig(PPOConfig):
         self.highest_first = True
         self.candidates: int | None = None
         self.size_key = "num_samples"
+        self.prior_key = "accuracy"
+        self.prior_weight = 0.0
+        self.prior_gain = 1.0
         self.failed_key = "failed"
         self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
@@ -114,7 +117,8 @@ class BippoConfig(PPOConfig):
         """As PPO's, and these of ours.
 
         Args:
-            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``greedy`` or ``random``.
+            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``odds``, ``greedy`` or ``random``, see
+                ``BudgetSampler``.
             epsilon: Initial exploration rate of ``epsilon_greedy``.
             epsilon_decay: Its factor per step.
             epsilon_min: Its lower end.
@@ -185,6 +189,20 @@ class BippoConfig(PPOConfig):
         """
         return self._set(score_key=score_key, highest_first=highest, candidates=candidates, size_key=size_key)
 
+    def prior(self, key: str = "accuracy", *, weight: float = 2.0, gain: float = 1.0) -> BippoConfig:
+        """Adds to the policies' suggestions how representative each client is, see ``RepresentativenessPrior``.
+
+        ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``. Ours, not the paper's, and off by default.
+        Made for ``training(sampler="odds")``. With ``CentralPPOConfig`` the suggestion is the client's share.
+
+        Args:
+            key: Info key of a number that every agent reports after ``reset`` and every step, such as its accuracy.
+            weight: Of ``z``, how closely the client's reports followed the mean so far, standardised over the live
+                clients. 0 turns the prior off; below 0 the unrepresentative come first.
+            gain: Of the policies' logits; at 0 the prior decides alone.
+        """
+        return self._set(prior_key=key, prior_weight=weight, prior_gain=gain)
+
     def _set(self, **settings: Any) -> BippoConfig:
         for name, value in settings.items():
             if value is not NotProvided:
@@ -200,6 +218,7 @@ class BippoConfig(PPOConfig):
         if not self.in_evaluation:
             refuse_unsupported_settings(self)
         check_ranges(self)
+        check_prior(self)
         new_sampler_connector(self)
         super().validate()
 
@@ -247,7 +266,7 @@ class BippoConfig(PPOConfig):
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, the ranking of ``rank_by``, then the budget sampler, unless one of theirs is it.
+        """The user's own pieces, ``rank_by`` or ``prior``, then the budget sampler, unless one of theirs is it.
 
         For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
         """
@@ -263,7 +282,8 @@ class BippoConfig(PPOConfig):
                 pipeline.append(new_sampler_connector(self))
             else:
                 pipeline.insert_before("NormalizeAndClipActions", new_sampler_connector(self))
-        sampler, ranking = find_sampler(pipeline), new_ranking(self)
-        if sampler is not None and ranking is not None:
-            pipeline.insert_before(type(sampler), ranking)
+        sampler = find_sampler(pipeline)
+        for piece in (new_ranking(self), new_prior(self, policy_of)):
+            if sampler is not None and piece is not None:
+                pipeline.insert_before(type(sampler), piece)
         return pipeline

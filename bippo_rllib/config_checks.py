@@ -71,6 +71,8 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "vf_clip_param": (0.0, math.inf, False),
     "grad_clip": (0.0, math.inf, False),
     "entropy_coeff": (0.0, math.inf, True),
+    "prior_weight": (-math.inf, math.inf, True),
+    "prior_gain": (0.0, math.inf, True),
 }
 _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
 #: None turns these off.
@@ -79,21 +81,40 @@ _OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
 
 def check_ranges(config: AlgorithmConfig) -> None:
     """Raises a ValueError that names the first setting outside its range."""
-    for name, (low, high, closed) in _RANGES.items():
+    for name in (*_RANGES, *_COUNTS):
         value = getattr(config, name)
         if value is None and name in _OPTIONAL:
             continue
-        fine = isinstance(value, int | float) and (low <= value if closed else low < value) and value <= high
-        if not fine or value == math.inf:
-            above = f"at least {low:g}" if closed else f"above {low:g}"
-            below = "" if high == math.inf else f" and at most {high:g}"
-            raise ValueError(f"{name} is {value!r}; it must be a number {above}{below}")
-    for name in _COUNTS:
-        value = getattr(config, name)
-        if value is None and name in _OPTIONAL:
-            continue
-        if not isinstance(value, int | np.integer) or value < 1:
+        if name in _COUNTS and (not isinstance(value, int | np.integer) or value < 1):
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
+        if name in _RANGES and not _is_within(value, *_RANGES[name]):
+            raise ValueError(f"{name} is {value!r}; it must be {_range_text(*_RANGES[name])}")
+
+
+def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return (low <= value if closed else low < value) and value <= high
+
+
+def _range_text(low: float, high: float, closed: bool) -> str:
+    if low == -math.inf:
+        return "a finite number"
+    above = f"at least {low:g}" if closed else f"above {low:g}"
+    return f"a number {above}" if high == math.inf else f"a number {above} and at most {high:g}"
+
+
+def check_prior(config: AlgorithmConfig) -> None:
+    """Raises a ValueError where the settings of a prior would not be honoured."""
+    if config.prior_weight and config.score_key is not None:
+        raise ValueError(
+            f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking takes the place "
+            "of the suggestions that a prior adjusts; use BippoConfig.prior or BippoConfig.rank_by"
+        )
+    if not config.prior_weight and config.prior_gain != 1.0:
+        raise ValueError(
+            f"prior_gain is {config.prior_gain}, but prior_weight is 0, which turns the prior off; set prior_weight too"
+        )
 
 
 def check_bundles(bundles: Sequence[Mapping[str, float]]) -> None:

@@ -139,7 +139,11 @@ def test_log_probs_are_the_policys_own_whatever_the_scores():
     [
         ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*rank_by\(score_key=...\)$"),
         ({"candidates": 2}, {"num_samples": None}, r"info of 'bob' has no 'num_samples' .*rank_by\(size_key=...\)$"),
-        ({}, {"loss": math.nan}, "info of 'bob' has 'loss' = nan; ranking needs finite numbers$"),
+        (
+            {},
+            {"loss": math.nan},
+            r"info of 'bob' has 'loss' = nan; BippoConfig.rank_by\(score_key=...\) needs a finite",
+        ),
         ({"highest": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
         ({"candidates": 2}, {"num_samples": -3}, r"a client's data size is -3\.0; it must be at least 0$"),
     ],

@@ -95,3 +95,21 @@ def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], k
             f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
             f"and every step, under the name given in {named_by}"
         ) from None
+
+
+def finite_info_values(
+    infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str
+) -> np.ndarray:
+    """As ``info_values``, for numbers that must be finite.
+
+    Raises:
+        ValueError: If an info lacks the key or has NaN or infinity under it; the message names agent and setting.
+    """
+    values = info_values(infos, agents, key, named_by)
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"the info of {agents[index]!r} has {key!r} = {values[index]}; {named_by} needs a finite number from every "
+            "agent"
+        )
+    return values

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
 
 from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.ranking import InfoRanking
 from bippo_rllib.selection.sampler import BudgetSampler
 
@@ -41,6 +45,20 @@ def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
         candidates=config.candidates,
         size_key=config.size_key,
         seed=_seed(config, b"candidates"),
+    )
+
+
+def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> RepresentativenessPrior | None:
+    """The prior of ``BippoConfig.prior``; None if its weight is 0.
+
+    Args:
+        config: A ``BippoConfig``.
+        client_of: Agent id -> client.
+    """
+    if not config.prior_weight:
+        return None
+    return RepresentativenessPrior(
+        key=config.prior_key, weight=config.prior_weight, gain=config.prior_gain, client_of=client_of
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
 
-STRATEGIES = ("epsilon_greedy", "stochastic", "greedy", "random")
+STRATEGIES = ("epsilon_greedy", "stochastic", "odds", "greedy", "random")
 
 
 class BudgetSampler:
@@ -26,8 +26,14 @@ class BudgetSampler:
 
     * ``epsilon_greedy`` (BIPPO): with probability epsilon a uniformly random one, else the highest score;
     * ``stochastic`` (IPPO, PPO): drawn in proportion to the scores, uniformly if all of them are 0;
+    * ``odds`` (not the paper's): drawn in proportion to the odds ``p / (1 - p)`` of the scores, which must be
+      probabilities. Each pick is a softmax over logits, so that the order picked is a Plackett-Luce draw (Luce,
+      "Individual Choice Behavior", 1959; Plackett, "The Analysis of Permutations", 1975) under a budget. Clients with
+      score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves;
     * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
     * ``random`` (FedAvg): uniformly, whatever the scores.
+
+    ``epsilon`` is the current rate; the other arguments but the seed are attributes of the same name.
 
     Args:
         strategy: One of the above.
@@ -75,11 +81,11 @@ class BudgetSampler:
 
         Args:
             scores: ``[N]`` participation suggestions; any order-preserving score will do, ``-inf`` for a client that
-                is no candidate. ``stochastic`` needs the others finite and at least 0.
+                is no candidate. ``stochastic`` needs the others finite and at least 0, ``odds`` in [0, 1].
             costs: ``[N]`` cost of each client in the unit of the budget, at least 0. An infinite cost is never paid.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
-            explore: If False, ``epsilon_greedy`` and ``stochastic`` pick greedily and epsilon does not decay;
-                ``random`` stays random.
+            explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` pick greedily and epsilon does not
+                decay; ``random`` stays random.
             names: ``[N]`` client names for error messages; indices are used without them.
 
         Returns:
@@ -124,13 +130,34 @@ class BudgetSampler:
         if explore and self.strategy == "epsilon_greedy" and self._rng.random() < self.epsilon:
             return self._rng.choice(affordable)
         eligible_scores = scores[affordable]
-        if explore and self.strategy == "stochastic":
-            # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
-            peak = eligible_scores.max()
-            weights = eligible_scores / peak if peak > 0.0 else np.ones(affordable.size)
+        if explore and self.strategy in _WEIGHTS:
+            weights = _WEIGHTS[self.strategy](eligible_scores)
             return self._rng.choice(affordable, p=weights / weights.sum())
         best = affordable[eligible_scores == eligible_scores.max()]
         return best[0] if best.size == 1 else self._rng.choice(best)
+
+
+def log_odds(probabilities: np.ndarray) -> np.ndarray:
+    """``log(p / (1 - p))`` of ``float64[N]`` probabilities: ``-inf`` at 0, ``inf`` at 1, accurate close to both."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities) - np.log1p(-probabilities)
+
+
+def _scaled_scores(scores: np.ndarray) -> np.ndarray:
+    # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
+    peak = scores.max()
+    return scores / peak if peak > 0.0 else np.ones(scores.size)
+
+
+def _scaled_odds(scores: np.ndarray) -> np.ndarray:
+    logits = log_odds(scores)
+    peak = logits.max()
+    if np.isinf(peak):  # only those with score 1, or all of them because all have score 0
+        return (logits == peak).astype(np.float64)
+    return np.exp(logits - peak)
+
+
+_WEIGHTS = {"stochastic": _scaled_scores, "odds": _scaled_odds}
 
 
 def _checked(
@@ -147,6 +174,9 @@ def _checked(
     if strategy == "stochastic":
         unfit = (scores == np.inf) | ((scores < 0.0) & (scores > -np.inf))
         _refuse(unfit, scores, "score", "finite and at least 0 to draw from (-inf for no candidate)", names)
+    if strategy == "odds":
+        unfit = (scores > 1.0) | ((scores < 0.0) & (scores > -np.inf))
+        _refuse(unfit, scores, "score", "a probability in [0, 1] to have odds (-inf for no candidate)", names)
     return scores, costs
 
 
