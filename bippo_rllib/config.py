@@ -53,6 +53,7 @@ class BippoConfig(PPOConfig):
         self.epsilon = sampler.epsilon
         self.epsilon_decay = sampler.epsilon_decay
         self.epsilon_min = sampler.epsilon_min
+        self.outside_odds = sampler.outside_odds
         self.policy_batch_size = 2
         self.hidden_size = 128
         self.per_policy_metrics = False
@@ -109,6 +110,7 @@ class BippoConfig(PPOConfig):
         epsilon: float = NotProvided,
         epsilon_decay: float = NotProvided,
         epsilon_min: float = NotProvided,
+        outside_odds: float = NotProvided,
         policy_batch_size: int = NotProvided,
         hidden_size: int = NotProvided,
         per_policy_metrics: bool = NotProvided,
@@ -122,12 +124,13 @@ class BippoConfig(PPOConfig):
             epsilon: Initial exploration rate of ``epsilon_greedy``.
             epsilon_decay: Its factor per step.
             epsilon_min: Its lower end.
+            outside_odds: Odds of ``odds`` that a round spends no more, see ``BudgetSampler``.
             policy_batch_size: A policy is updated as soon as its client took part in this many steps.
             hidden_size: Hidden units of each actor and critic.
             per_policy_metrics: Also report losses and advantages of each updated policy under its own id. The result
                 then grows with the number of policies.
             **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
-                entropy_coeff, grad_clip``. Settings that would not be honoured are refused in ``validate``.
+                entropy_coeff, grad_clip, use_critic``. Settings that would not be honoured are refused in ``validate``.
         """
         super().training(**kwargs)
         return self._set(
@@ -135,6 +138,7 @@ class BippoConfig(PPOConfig):
             epsilon=epsilon,
             epsilon_decay=epsilon_decay,
             epsilon_min=epsilon_min,
+            outside_odds=outside_odds,
             policy_batch_size=policy_batch_size,
             hidden_size=hidden_size,
             per_policy_metrics=per_policy_metrics,

@@ -26,7 +26,6 @@ _SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
     "count_steps_by": (("env_steps",), "one train() is one environment step"),
     "minibatch_size": ((None,), _WHOLE_BATCH),
     "shuffle_batch_per_epoch": ((False,), _WHOLE_BATCH),
-    "use_critic": ((True,), "advantages need the critic"),
     "use_gae": ((True,), "advantages are generalised advantage estimates"),
     "use_kl_loss": ((False,), "the objective has no KL term"),
     "grad_clip_by": (("global_norm",), "gradients are clipped by each policy's global norm"),

@@ -328,7 +328,7 @@ def test_metrics_are_aggregates_and_per_policy_on_request():
 def test_an_update_takes_every_setting_from_the_config():
     assert PPOSettings.of(BippoConfig()) == PPOSettings()
     settings = {"lr": 0.5, "num_epochs": 3, "gamma": 0.7, "lambda_": 0.6, "clip_param": 0.4, "vf_loss_coeff": 0.3}
-    settings |= {"vf_clip_param": 9.0, "entropy_coeff": 0.1, "grad_clip": 2.0}
+    settings |= {"vf_clip_param": 9.0, "entropy_coeff": 0.1, "grad_clip": 2.0, "use_critic": False}
     assert PPOSettings.of(BippoConfig().training(**settings)) == PPOSettings(**settings)
 
 

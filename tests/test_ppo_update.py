@@ -43,7 +43,8 @@ def acted_log_probs(stack: torch.Tensor, observations: np.ndarray, layout: Param
 class PlainPPO:
     """One client on its own, with autograd and ``torch.optim.Adam``."""
 
-    def __init__(self, weights: dict[str, torch.Tensor]) -> None:
+    def __init__(self, weights: dict[str, torch.Tensor], use_critic: bool = True) -> None:
+        self.use_critic = use_critic
         self.actor = nn.Sequential(nn.Linear(OBS_DIM, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 2))
         self.critic = nn.Sequential(nn.Linear(OBS_DIM, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1))
         self.net = nn.ModuleDict({"actor": self.actor, "critic": self.critic})
@@ -57,23 +58,29 @@ class PlainPPO:
             old = self.actor(obs).log_softmax(-1)[:, 1]
             v, v_next = self.critic(obs).squeeze(-1), self.critic(following).squeeze(-1)
             delta = rewards + 0.9 * v_next - v
+            if not self.use_critic:
+                delta = rewards
             advantage = torch.stack([delta[0] + 0.72 * delta[1], delta[1]])
             returns = advantage + v
         for _ in range(8):
             ratio = (self.actor(obs).log_softmax(-1)[:, 1] - old).exp()
             surrogate = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
-            loss = -surrogate.mean() + (self.critic(obs).squeeze(-1) - returns).pow(2).mean()
+            loss = -surrogate.mean()
+            if self.use_critic:
+                loss = loss + (self.critic(obs).squeeze(-1) - returns).pow(2).mean()
             self.adam.zero_grad()
             loss.backward()
             self.adam.step()
 
 
-def test_the_batched_update_equals_plain_ppo_per_client():
+@pytest.mark.parametrize("use_critic", [True, False])
+def test_the_batched_update_equals_plain_ppo_per_client(use_critic):
     num_policies, num_rounds = 6, 30
     rng = np.random.default_rng(0)
     stack = new_stack(num_policies)
     adam, buffer = new_adam(stack), ParticipationBuffer(num_policies, 2, OBS_DIM)
-    plain = [PlainPPO({name: t[n].clone() for name, t in LAYOUT.views(stack).items()}) for n in range(num_policies)]
+    starts = [{name: t[n].clone() for name, t in LAYOUT.views(stack).items()} for n in range(num_policies)]
+    plain = [PlainPPO(weights, use_critic) for weights in starts]
     waiting: list[list] = [[] for _ in range(num_policies)]
     updates = np.zeros(num_policies, dtype=int)
     for _ in range(num_rounds):
@@ -86,7 +93,7 @@ def test_the_batched_update_equals_plain_ppo_per_client():
         buffer.add(slots, observations[slots], following[slots], log_probs, np.full(len(slots), reward))
         batch = buffer.take_full()
         if batch is not None:
-            update_policies(stack, LAYOUT, adam, batch, PPOSettings())
+            update_policies(stack, LAYOUT, adam, batch, PPOSettings(use_critic=use_critic))
         for n in slots:
             waiting[n].append((observations[n], following[n], reward))
             if len(waiting[n]) == 2:
@@ -97,6 +104,8 @@ def test_the_batched_update_equals_plain_ppo_per_client():
     for n in range(num_policies):
         for name, value in plain[n].net.state_dict().items():
             torch.testing.assert_close(LAYOUT.views(stack)[name][n], value, rtol=0, atol=1e-6)
+            changes = use_critic or name.startswith("actor")
+            assert torch.equal(LAYOUT.views(stack)[name][n], starts[n][name]) != changes
 
 
 def full_batch(stack: torch.Tensor, slots: list[int], seed: int = 0, layout: ParameterLayout = LAYOUT):

@@ -113,20 +113,24 @@ def test_stochastic_with_extreme_scores(scale):
     assert sorted(picked.tolist()) == [0, 1, 2, 3, 4]
 
 
-def plackett_luce(weights, costs, budget, picked=()):
-    """Probability of each order of picks: one in proportion to the weights among what is affordable, and so on."""
+def plackett_luce(weights, costs, budget, picked=(), outside=0.0):
+    """Probability of each order of picks: one in proportion to the weights among what is affordable, and so on; from
+    the second pick on in competition with ``outside``, the weight of picking nobody any more."""
     spent = sum(costs[i] for i in picked)
     affordable = [i for i in range(len(weights)) if i not in picked and spent + costs[i] <= budget]
     if not affordable:
         return {picked: 1.0}
-    total = sum(weights[i] for i in affordable)
-    return {
+    nobody = outside if picked else 0.0
+    total = nobody + sum(weights[i] for i in affordable)
+    orders = {
         order: weights[i] / total * share
         for i in affordable
-        for order, share in plackett_luce(weights, costs, budget, (*picked, i)).items()
+        for order, share in plackett_luce(weights, costs, budget, (*picked, i), outside).items()
     }
+    return {**orders, picked: nobody / total} if nobody else orders
 
 
+@pytest.mark.parametrize("outside_odds", [0.0, 1.0])
 @pytest.mark.parametrize(
     ("scores", "costs", "budget"),
     [
@@ -135,11 +139,12 @@ def plackett_luce(weights, costs, budget, picked=()):
         ([0.9, 1e-3, 0.5, 0.99], [2.0, 1.0, 1.0, 2.0], 3.0),
     ],
 )
-def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget):
-    # Odds p / (1 - p), so 0.2, 0.5, 0.8 have weights 1/4, 1, 4: the first pick is the third with 4 / 5.25 = 0.762.
-    expected = plackett_luce([p / (1 - p) for p in scores], costs, budget)
+def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget, outside_odds):
+    # Odds p / (1 - p), so 0.2, 0.5, 0.8 have weights 1/4, 1, 4: the first pick is the third with 4 / 5.25 = 0.762. With
+    # outside odds of 1, nobody else follows it with 1 / (1 + 1/4 + 1) = 0.444.
+    expected = plackett_luce([p / (1 - p) for p in scores], costs, budget, outside=outside_odds)
     assert sum(expected.values()) == pytest.approx(1.0)
-    sampler, draws = BudgetSampler("odds", seed=0), 6000
+    sampler, draws = BudgetSampler("odds", outside_odds=outside_odds, seed=0), 6000
     drawn = dict.fromkeys(expected, 0)
     for _ in range(draws):
         drawn[tuple(sampler.select(scores, costs, budget).tolist())] += 1
@@ -149,6 +154,21 @@ def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget):
     counts = np.array([drawn[order] for order in common])
     shares = np.array([expected[order] for order in common])
     assert chisquare(counts, shares / shares.sum() * counts.sum()).pvalue > 1e-3
+
+
+def test_the_outside_option_never_leaves_a_round_without_clients_and_does_not_explore():
+    sampler = BudgetSampler("odds", outside_odds=1e300, seed=0)
+    scores = [0.3, 0.5, 0.2]
+    assert {len(sampler.select(scores, [1.0] * 3, 3.0)) for _ in range(50)} == {1}
+    assert sampler.select(scores, [1.0] * 3, 3.0, explore=False).tolist() == [1, 0, 2]
+    assert sampler.select([0.0, 0.0], [1.0] * 2, 2.0).size == 1
+    assert sampler.select([1.0, 1.0], [1.0] * 2, 2.0).size == 2  # infinite odds against any
+
+
+@pytest.mark.parametrize("outside_odds", [-1.0, math.inf, math.nan])
+def test_outside_odds_out_of_range_are_refused(outside_odds):
+    with pytest.raises(ValueError, match=f"outside_odds is {outside_odds}; it must be finite and at least 0"):
+        BudgetSampler("odds", outside_odds=outside_odds)
 
 
 def test_odds_of_one_come_first_and_odds_of_zero_last():

@@ -17,7 +17,11 @@ from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, cri
 
 @dataclass(frozen=True)
 class PPOSettings:
-    """Hyper-parameters of an update; defaults are the paper's."""
+    """Hyper-parameters of an update; defaults are the paper's.
+
+    Without ``use_critic``, V counts as 0 everywhere and critics stay as they are: for rewards that are differences to
+    not having taken part, which need no other baseline.
+    """
 
     lr: float = 1e-3
     num_epochs: int = 8
@@ -28,6 +32,7 @@ class PPOSettings:
     vf_clip_param: float | None = None
     entropy_coeff: float = 0.0
     grad_clip: float | None = None
+    use_critic: bool = True
 
     @classmethod
     def of(cls, config: Any) -> PPOSettings:
@@ -113,9 +118,12 @@ def run_epochs(
 def estimate_advantages(
     parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
-    """Advantages and returns ``[P, K]`` under the critics of ``parameters``."""
-    values = critic_values(parameters, batch.observations)
-    next_values = critic_values(parameters, batch.next_observations)
+    """Advantages and returns ``[P, K]`` under the critics of ``parameters``, or without any."""
+    if settings.use_critic:
+        values = critic_values(parameters, batch.observations)
+        next_values = critic_values(parameters, batch.next_observations)
+    else:
+        values = next_values = torch.zeros_like(batch.rewards)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
 
 
@@ -136,7 +144,7 @@ def total_loss(
         values,
         returns,
         clip_param=settings.clip_param,
-        vf_loss_coeff=settings.vf_loss_coeff,
+        vf_loss_coeff=settings.vf_loss_coeff if settings.use_critic else 0.0,
         vf_clip_param=settings.vf_clip_param,
     )
     return loss - _entropy_bonus(logits, settings)

@@ -30,6 +30,7 @@ def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
         epsilon=config.epsilon,
         epsilon_decay=config.epsilon_decay,
         epsilon_min=config.epsilon_min,
+        outside_odds=config.outside_odds,
         seed=_seed(config, b"budget sampler"),
     )
     return BudgetSamplerConnector(sampler, cost_key=config.cost_key, budget_key=config.budget_key)

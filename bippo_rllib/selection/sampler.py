@@ -17,7 +17,8 @@ class BudgetSampler:
     """Picks clients one by one until nothing affordable is left.
 
     A client is affordable while ``spent + cost <= budget * (1 + 1e-9)``. One that does not fit is skipped, so the
-    selection is maximal: no client left out would still fit. Ties are broken by a random draw.
+    selection is maximal, no client left out would still fit, unless ``outside_odds`` is set. Ties are broken by a
+    random draw.
 
     A score of ``-inf`` means "not a candidate": such a client is never picked, by no strategy and in no exploration,
     even if the budget then stays unspent.
@@ -29,7 +30,10 @@ class BudgetSampler:
     * ``odds`` (not the paper's): drawn in proportion to the odds ``p / (1 - p)`` of the scores, which must be
       probabilities. Each pick is a softmax over logits, so that the order picked is a Plackett-Luce draw (Luce,
       "Individual Choice Behavior", 1959; Plackett, "The Analysis of Permutations", 1975) under a budget. Clients with
-      score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves;
+      score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves.
+      With ``outside_odds`` above 0 spending no more is one of the choices from the second pick on, the outside option
+      of a logit choice model (McFadden, "Conditional Logit Analysis of Qualitative Choice Behavior", 1974), so that
+      what is left of a budget is not forced upon clients that nobody wants;
     * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
     * ``random`` (FedAvg): uniformly, whatever the scores.
 
@@ -40,6 +44,8 @@ class BudgetSampler:
         epsilon: Initial exploration rate, in [0, 1]. Used by ``epsilon_greedy`` only, as are the next two.
         epsilon_decay: Factor applied to epsilon once per ``select`` with ``explore=True``, in (0, 1].
         epsilon_min: Epsilon never decays below this, in [0, 1].
+        outside_odds: Odds of spending no more, finite and at least 0: 1 are those of a client with score 0.5. Used by
+            ``odds`` only; 0 spends as much as fits.
         seed: Seed of the sampler's own generator (int, sequence of ints, ``SeedSequence`` or None).
 
     Raises:
@@ -53,6 +59,7 @@ class BudgetSampler:
         epsilon: float = 1.0,
         epsilon_decay: float = 0.9,
         epsilon_min: float = 0.05,
+        outside_odds: float = 0.0,
         seed: int | Sequence[int] | np.random.SeedSequence | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
@@ -62,10 +69,13 @@ class BudgetSampler:
                 raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
         if epsilon_decay == 0.0:
             raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
+        if not 0.0 <= outside_odds < np.inf:
+            raise ValueError(f"outside_odds is {outside_odds}; it must be finite and at least 0")
         self.strategy = strategy
         self.epsilon = float(epsilon)
         self.epsilon_decay = float(epsilon_decay)
         self.epsilon_min = float(epsilon_min)
+        self.outside_odds = float(outside_odds)
         self._rng = np.random.default_rng(seed)
 
     def select(
@@ -117,12 +127,19 @@ class BudgetSampler:
         selected: list[int] = []
         while True:
             affordable = np.flatnonzero(remaining & (spent + costs <= limit))
-            if affordable.size == 0:
+            if affordable.size == 0 or (selected and explore and self._spends_no_more(scores[affordable])):
                 return selected
             pick = int(self._pick(scores, affordable, explore))
             remaining[pick] = False
             spent += float(costs[pick])
             selected.append(pick)
+
+    def _spends_no_more(self, scores: np.ndarray) -> bool:
+        if self.strategy != "odds" or self.outside_odds == 0.0:
+            return False
+        with np.errstate(over="ignore"):
+            odds = np.exp(log_odds(scores)).sum()
+        return bool(self._rng.random() * (self.outside_odds + odds) < self.outside_odds)
 
     def _pick(self, scores: np.ndarray, affordable: np.ndarray, explore: bool) -> int:
         if self.strategy == "random":
