@@ -41,6 +41,9 @@ class FederationConfig:
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
             ``dirichlet_over_clients`` one number, the mean.
         test_samples: Test samples per client, likewise.
+        noisy_clients: Ids of clients with wrong training labels; their test labels are right. A constant of the
+            scenario: the seed changes which labels are wrong and how, not whose.
+        label_noise: Share of a noisy client's training labels that is drawn anew, uniformly over all classes.
         cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
             700 MHz and the rest at 1,500 MHz.
         device_changes: Clients whose frequency, and so cost, changes during a run.
@@ -91,6 +94,8 @@ class FederationConfig:
     late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
+    noisy_clients: tuple[int, ...] = ()
+    label_noise: float = 1.0
     cpu_freq_hz: tuple[float, ...] | None = None
     device_changes: tuple[DeviceChange, ...] = ()
     churn: tuple[ChurnEvent, ...] = ()
