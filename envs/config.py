@@ -64,9 +64,11 @@ class FederationConfig:
         probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
             only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
-        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
-        reward_base: Lambda of either reward.
+        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
+            participant's own effect.
+        reward_base: Lambda of any reward.
         reward_target: Target accuracy of ``accuracy_target``.
+        credit_clients: Clients that evaluate the models of ``leave_one_out``, drawn anew in every round; None for all.
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
@@ -112,6 +114,7 @@ class FederationConfig:
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
+    credit_clients: int | None = None
     with_loss: bool = False
     on_overrun: str = "raise"
     seed: int = 0

@@ -86,6 +86,7 @@ _CHECKS: Mapping[str, Check] = {
     "reward": partial(one_of, choices=REWARDS),
     "reward_base": positive,
     "reward_target": share,
+    "credit_clients": _natural_or_none,
     "with_loss": flag,
     "on_overrun": partial(one_of, choices=OVERRUN),
     "seed": partial(whole, least=0),
