@@ -22,6 +22,7 @@ class Method:
     `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
     `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
     itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
+    `reference` is True for a bound to compare methods with, which is no method itself: reports set it apart.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Method:
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     asks: bool = True
+    reference: bool = False
 
     def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
         """`federation` with what the method needs, and without `probing_epochs` if it asks clients for nothing.
@@ -122,3 +124,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         )
     }
 )
+
+
+def is_reference(name: str) -> bool:
+    """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
+    return name in METHODS and METHODS[name].reference

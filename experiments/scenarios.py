@@ -14,7 +14,7 @@ from envs.config import CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ, paper_cpu_freq_hz
 from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 from experiments.scenario import PaperResult, Scenario
 
-__all__ = ["ELSEWHERE", "SCENARIOS", "PaperResult", "Scenario"]
+__all__ = ["OTHER_COMMANDS", "SCENARIOS", "PaperResult", "Scenario"]
 
 # What all of the paper's experiments with 20 clients share (section 5.1 and its table of hyperparameters).
 _PAPER: Mapping[str, Any] = {
@@ -197,10 +197,10 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 )
 
 #: Experiments of the paper that are no study: name -> command and what it does.
-ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
+OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "overhead": (
-            "python -m experiments.overhead",
+            "python -m experiments.benchmark rl",
             "MACs and wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
         )
     }

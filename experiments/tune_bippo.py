@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
+from experiments.results.files import study_lock
 from experiments.results.naming import counted
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
-from experiments.results.study_lock import study_lock
-from experiments.scenarios import ELSEWHERE, SCENARIOS
+from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
 from experiments.study.disk_space import full_disk_message, tells_of_full_disk
 from experiments.study.interrupts import terminate_as_interrupt
@@ -23,19 +24,16 @@ from experiments.study.run import Failure, quiet, run_study
 from experiments.study.settings import describe
 from experiments.study.study import Study, check_study
 
-EXIT_FAILED_TRIALS = 1
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
 LOADING = "checking settings and loading data ..."
 RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behind), then mean accuracy over seeds"
 
 
 def listing() -> str:
     """Scenarios and methods, a line each."""
-    width = max(len(name) for name in (*SCENARIOS, *METHODS, *ELSEWHERE))
+    width = max(len(name) for name in (*SCENARIOS, *METHODS, *OTHER_COMMANDS))
     scenarios = [f"  {s.name:<{width}}  {s.description}; {s.rounds} rounds" for s in SCENARIOS.values()]
     methods = [f"  {method.name:<{width}}  {method.description}" for method in METHODS.values()]
-    commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in ELSEWHERE.items()]
+    commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in OTHER_COMMANDS.items()]
     return "\n".join(["scenarios", *scenarios, "", "methods", *methods, "", "commands of their own", *commands])
 
 
@@ -65,8 +63,7 @@ def _main(argv: Sequence[str]) -> int:
             _check_fresh(study)
             lock = held.pop_all()
     except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
-        print(f"error: {_one_line(error)}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return refuse(error)
     with lock:
         return _run(study)
 
@@ -75,11 +72,6 @@ def _check_fresh(study: Study) -> None:
     """Once more with the lock held: another study may have come and gone since the arguments were read."""
     if study.starts is None and (study.results_dir / RUN_FILE).exists():
         raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
 def _run(study: Study) -> int:
@@ -98,20 +90,20 @@ def _run(study: Study) -> int:
             return _full_disk(study)
         if not isinstance(error, OSError):
             raise
-        print(f"error: {_one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
+        print(f"error: {one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
         if (study.results_dir / RUN_FILE).exists():
             print(f"go on with: {_resume_command(study)}", file=sys.stderr)
-        return EXIT_FAILED_TRIALS
+        return EXIT_FAILED
     code = _report(study)
     for failure in failures:
         print(_failure_line(failure), file=sys.stderr)
-    return code or (EXIT_FAILED_TRIALS if failures else 0)
+    return code or (EXIT_FAILED if failures else 0)
 
 
 def _full_disk(study: Study) -> int:
     can_resume = (study.results_dir / RUN_FILE).exists()
     print(f"error: {full_disk_message(study.results_dir, can_resume, _resume_command(study))}", file=sys.stderr)
-    return EXIT_FAILED_TRIALS
+    return EXIT_FAILED
 
 
 def _announcement(study: Study) -> str:
@@ -157,13 +149,14 @@ def _report(study: Study) -> int:
         print(f"\ninterrupted while reporting; once more: python -m experiments.report {folder}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
-        print(f"error: no report: {_one_line(error)}", file=sys.stderr)
-        return EXIT_FAILED_TRIALS
+        print(f"error: no report: {one_line(error)}", file=sys.stderr)
+        return EXIT_FAILED
     return 0
 
 
 def _print_report(study: Study) -> None:
-    from experiments.report.report import build_report, write_report  # matplotlib takes its time
+    from experiments.report.report import build_report  # matplotlib takes its time
+    from experiments.report.sections import write_report
 
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)

@@ -14,8 +14,7 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
-from experiments.overhead import command as overhead
-from experiments.report import report
+from experiments.report import command as report
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
 
@@ -45,11 +44,11 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo"),
         ("--methods bippo bippo", "--methods has bippo twice"),
         ("--seeds 7 28 7", "--seeds has 7 twice"),
-        ("--seeds -1", "--seeds has -1; seeds are whole numbers from 0"),
+        ("--seeds -1", "argument --seeds: -1 is no seed; seeds are whole numbers from 0"),
         ("--seeds seven", "invalid int value: 'seven'"),
-        ("--rounds 0", "--rounds is 0; it must be at least 1"),
-        ("--parallel-trials 0", "--parallel-trials is 0"),
-        ("--checkpoint-every -5", "--checkpoint-every is -5"),
+        ("--rounds 0", "argument --rounds: 0 is too small; it must be at least 1"),
+        ("--parallel-trials 0", "argument --parallel-trials: 0 is too small"),
+        ("--checkpoint-every -5", "argument --checkpoint-every: -5 is too small"),
         ("--num-samples 4", "--num-samples without --search"),
         ("--search lr", "--search 'lr' is not key=value"),
         ("--search lr=0.1", "expected one of Tune's functions"),
@@ -213,10 +212,10 @@ def test_failed_trials_are_named_and_the_others_reported(
 
 
 def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["rl-overhead", "--rounds", "10"]) == 2
-    assert benchmark.main(["rl-overhead", "--scenario", "digit"]) == 2
+    assert benchmark.main(["memory", "--rounds", "20"]) == 2
+    assert benchmark.main(["churn", "--scenario", "digit"]) == 2
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "error: --rounds is 10; a median needs at least 50"
+    assert first == "error: argument --rounds: 20 is too small; it must be at least 21; see --help"
     assert "did you mean digits" in second
 
 
@@ -225,7 +224,7 @@ def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.C
     [
         (tune_bippo.main, ["--results-dir"]),
         (benchmark.main, ["null-clients", "--json"]),
-        (overhead.main, ["--results-dir"]),
+        (benchmark.main, ["rl", "--results-dir"]),
         (report.main, ["--macs"]),
     ],
 )

@@ -30,9 +30,9 @@ from experiments.results.checkpoints import (
     newest_checkpoint,
     write_manifest,
 )
+from experiments.results.files import study_lock
 from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, write_run_info
-from experiments.results.study_lock import study_lock
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
 from experiments.study.resume import study_to_resume

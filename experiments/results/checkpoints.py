@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from experiments.results.rows import COLUMN_NAMES, ROWS_FILE, SCHEMA, read_table, write_atomically
+from experiments.results.files import sha256
+from experiments.results.rows import COLUMN_NAMES, ROWS_FILE, SCHEMA, read_table, write_table
 
 MANIFEST = "manifest.json"
 RESUMED = "resumed_checkpoint"
@@ -28,7 +28,7 @@ class Checkpoint:
 
 def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
     """List every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
-    files = {str(path.relative_to(folder)): _digest(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = {str(path.relative_to(folder)): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     (folder / MANIFEST).write_text(json.dumps({"round": round_number, "over": over, "files": files}, indent=1))
 
 
@@ -36,7 +36,7 @@ def checkpoint_at(folder: Path) -> Checkpoint | None:
     """The checkpoint in `folder`, or None if it is not complete: killed while it was written or copied."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        whole = all(_digest(folder / name) == digest for name, digest in manifest["files"].items())
+        whole = all(sha256(folder / name) == digest for name, digest in manifest["files"].items())
         return Checkpoint(folder, int(manifest["round"]), bool(manifest.get("over"))) if whole else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -89,8 +89,4 @@ def _cut_rows(path: Path, last_round: int) -> None:
         path.unlink(missing_ok=True)
         return
     table = read_table(path).select(COLUMN_NAMES).cast(SCHEMA)
-    write_atomically(table.filter(pq.filters_to_expression([("round", "<=", last_round)])), path)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    write_table(table.filter(pq.filters_to_expression([("round", "<=", last_round)])), path)

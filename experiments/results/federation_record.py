@@ -41,12 +41,16 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class FederationRecord:
-    """A federation as resolved: everything that is the same for all methods and seeds."""
+    """A federation as resolved: everything that is the same for all methods and seeds.
+
+    `noisy_clients` are those with wrong training labels.
+    """
 
     classes: Sequence[str]
     local_epochs: int
     model: ModelRecord
     clients: Sequence[ClientRecord]
+    noisy_clients: Sequence[int] = ()
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> FederationRecord:
@@ -56,6 +60,7 @@ class FederationRecord:
             local_epochs=int(record["local_epochs"]),
             model=ModelRecord(**record["model"]),
             clients=[ClientRecord(**client) for client in record["clients"]],
+            noisy_clients=tuple(record.get("noisy_clients", ())),
         )
 
 

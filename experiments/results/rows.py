@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from envs.rules.budget import fits
+from experiments.results.files import atomic_write
 
 ROWS_FILE = "rows.parquet"
 
@@ -111,7 +111,7 @@ class RowWriter:
             return
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the trial's folder {self.path.parent} was removed while it ran")
-        write_atomically(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
+        write_table(pa.Table.from_pylist(self._rows, schema=SCHEMA), self.path)
         self._num_written = len(self._rows)
         self._written_at = time.monotonic()
 
@@ -139,15 +139,10 @@ def read_table(path: Path) -> pa.Table:
     return table
 
 
-def write_atomically(table: pa.Table, path: Path) -> None:
-    """Replace a Parquet file as a whole; if that fails, the old one stays and nothing else is left."""
-    unfinished = path.with_name(f"{path.name}.tmp")
-    try:
+def write_table(table: pa.Table, path: Path) -> None:
+    """Replaces a Parquet file as a whole."""
+    with atomic_write(path) as unfinished:
         pq.write_table(table, unfinished)
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def read_rows(results_dir: str | Path) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.results.federation_record import FederationRecord
+from experiments.results.files import atomic_write, sha256
 from experiments.study.search import from_text
 
 RUN_FILE = "run.json"
@@ -116,12 +116,12 @@ def write_run_info(results_dir: Path, info: RunInfo) -> Path:
 def churn_traces(info: RunInfo) -> dict[str, str]:
     """sha256 of the content of each churn trace file that a study reads, by path; "unreadable" where it cannot be."""
     named = [info.federation.get("churn_trace"), *(draw.get("env.churn_trace") for draw in from_text(info.draws))]
-    return {str(path): _sha256(Path(path)) for path in dict.fromkeys(named) if path}
+    return {str(path): _sha256_of_trace(Path(path)) for path in dict.fromkeys(named) if path}
 
 
-def _sha256(path: Path) -> str:
+def _sha256_of_trace(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256(path)
     except OSError:
         return "unreadable"
 
@@ -176,11 +176,6 @@ def read_run_info(results_dir: Path) -> RunInfo | None:
 
 def _write(results_dir: Path, record: Mapping[str, Any]) -> Path:
     path = results_dir / RUN_FILE
-    unfinished = path.with_name(f"{RUN_FILE}.tmp")
-    try:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(record, indent=2, default=str) + "\n")
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
     return path

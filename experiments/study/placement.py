@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,6 @@ from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, to
 
 if TYPE_CHECKING:
     from experiments.study.study import Study
-
-RAY_ADDRESS = "RAY_ADDRESS"
-"""Environment variable that names a cluster; Ray sets it for a submitted job."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +25,6 @@ class Placement:
     execution: dict[str, Any]
     bundles: list[dict[str, float]] = field(default_factory=list)
     gpu_share: float = 0.0
-
-
-def local_cpus(parallel_trials: int | None) -> int:
-    """Cores of a Ray on this machine alone: those there are, or one for each trial side by side that is asked for."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, parallel_trials or 1)
-
-
-def nodes_for(parallel_trials: int | None) -> list[Resources]:
-    """What each node has: of the Ray that runs or is named by `$RAY_ADDRESS`, else of this machine."""
-    import ray
-
-    if not ray.is_initialized() and os.environ.get(RAY_ADDRESS, "local") != "local":
-        from experiments.study.run import start_ray
-
-        start_ray(parallel_trials)
-    if ray.is_initialized():
-        from envs.training.ray_executor import cluster_nodes
-
-        return cluster_nodes()
-    import torch
-
-    return [Resources(local_cpus(parallel_trials), torch.cuda.device_count())]
 
 
 def place(study: Study, nodes: Sequence[Resources]) -> Placement:

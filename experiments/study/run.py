@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from experiments.results.federation_record import resolve
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
 from experiments.study.interrupts import heed_interrupts, ignore_interrupts, terminate_as_interrupt
-from experiments.study.placement import RAY_ADDRESS, Placement, local_cpus, nodes_for, place
+from experiments.study.placement import Placement, place
+from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.settings import split_settings
 from experiments.study.study import Study, TrialStart, param_space
 
@@ -33,17 +33,6 @@ class Failure:
     trial: str
     cause: str
     error_file: str
-
-
-def quiet() -> None:
-    """Turn off what Tune and RLlib print by themselves; `Progress` and the report say it shorter."""
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    import ray.rllib  # noqa: F401  (its import sets its logger's level)
-
-    for name in ("ray.tune", "ray.train", "ray.rllib"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
@@ -83,41 +72,11 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
         heed_interrupts()
 
 
-def start_ray(parallel_trials: int | None) -> bool:
-    """Start Ray quietly and without a dashboard, or connect to the cluster of `$RAY_ADDRESS`, unless it runs already.
-
-    True if this call started it.
-
-    Raises:
-        ConnectionError: If Ray neither starts nor answers.
-    """
-    import ray
-
-    if ray.is_initialized():
-        return False
-    address = os.environ.get(RAY_ADDRESS, "local")
-    try:
-        ray.init(
-            address,
-            num_cpus=local_cpus(parallel_trials) if address == "local" else None,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-        )
-    except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
-        what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        token = "" if address == "local" else " (if it wants a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
-        raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
-    return True
-
-
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     from experiments.study.progress import Progress
     from experiments.study.study_end import FullDiskWatch
 
-    placement = place(study, nodes_for(study.parallel_trials))
+    placement = place(study, available_nodes(study.parallel_trials))
     progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
     watch = FullDiskWatch()
     tuner = _tuner(study, progress, watch, placement)

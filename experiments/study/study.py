@@ -138,7 +138,8 @@ class Study:
 def check_study(study: Study) -> None:
     """Find out everything that can be wrong before Ray starts: data, budget, settings. ValueError in one line."""
     import envs
-    from experiments.study.placement import nodes_for, place
+    from experiments.study.placement import place
+    from experiments.study.ray_session import available_nodes
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
@@ -150,7 +151,7 @@ def check_study(study: Study) -> None:
     for start in study.all_starts:
         if start.init_from and study.starts is None:  # a resumed study was checked when it was started
             check_fit(start.init_from, _config(study, start.method, start.search), env)
-    place(study, nodes_for(study.parallel_trials))
+    place(study, available_nodes(study.parallel_trials))
 
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
