@@ -1,4 +1,4 @@
-"""Who trains the clients: where a federation runs, as far as the user says so."""
+"""Who trains the clients, and with which resources."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ EXECUTORS = ("auto", "serial", "ray")
 
 @dataclass(frozen=True)
 class Execution:
-    """Who trains; validated on construction. The fields of ``FederationConfig`` of the same names say more.
-
-    Attributes:
-        executor: ``auto``, ``serial`` or ``ray``.
-        num_actors: Ray actors; None for as many as fit the GPUs, or 2.
-        cpus_per_actor: Cores each actor takes.
-        gpus_per_actor: GPUs each actor takes; None for an equal share of all.
-        device: torch device of serial training.
+    """The fields of ``FederationConfig`` of the same names, which describes them; validated on construction.
 
     Raises:
         ValueError: If a field is out of range, or two contradict each other; the message names them.

@@ -157,7 +157,8 @@ def _report(study: Study) -> int:
 
 
 def _print_report(study: Study) -> None:
-    from experiments.report.report import build_report, write_report  # matplotlib takes its time
+    from experiments.report.report import build_report  # matplotlib takes its time
+    from experiments.report.sections import write_report
 
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)

@@ -15,11 +15,11 @@ from pettingzoo.test import parallel_api_test
 import envs
 from envs.agent_ids import add_known, known_agents
 from envs.config import FederationConfig
+from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent, MarkovChurn
 from envs.rules.reward import accuracy_reward
 from envs.training import aggregation
-from envs.training.executors import RoundKey
 
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 5, "budget_share": 0.6, "local_epochs": 1}
 # Client 3 joins late, 0 leaves and returns, 2 leaves for good.
@@ -113,8 +113,8 @@ def test_a_join_and_a_leave_by_the_books():
     executor = env._federation._ready_executor(7)
     alone = aggregation.mean(executor.train(before["weights"], [0], RoundKey(7, 0, 1), epochs=1))
     assert torch.equal(after["weights"], alone)
-    assert result.trained == (0,) and result.energy_j == infos["client_000"]["budget_share_j"] == before["costs_j"][0]
-    assert (result.clients, result.joined, result.left) == ((0, 1, 2), (3,), (0,))
+    assert result.trained == (0,) and result.energy_j == infos["client_000"]["granted_j"] == before["costs_j"][0]
+    assert (result.clients, result.joined, result.departed) == ((0, 1, 2), (3,), (0,))
 
     # Reward over the two that stay, 0 for the one that joins.
     accuracies = executor.accuracies(after["weights"], range(4))
@@ -205,7 +205,7 @@ def test_all_leave_at_once_and_later_joins_do_not_matter():
     env.step({"client_000": 1})
     observations, rewards, _, truncations, _ = env.step({"client_001": 1})
     assert env.agents == [] and all(truncations.values()) and set(rewards.values()) == {0.0} and len(truncations) == 3
-    assert env.last_round.trained == (1,) and env.last_round.left == (0, 1, 2) and env.last_round.energy_j > 0
+    assert env.last_round.trained == (1,) and env.last_round.departed == (0, 1, 2) and env.last_round.energy_j > 0
     assert observations["client_000"][0] == pytest.approx(env.last_round.mean_accuracy)
     with pytest.raises(ValueError, match=r"call reset\(\) first"):
         env.step({})

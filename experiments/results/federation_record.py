@@ -33,12 +33,17 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class FederationRecord:
-    """A federation as it was built: everything that is the same for all methods and seeds."""
+    """A federation as it was built: everything that is the same for all methods and seeds.
+
+    Attributes:
+        noisy_clients: Those with wrong training labels.
+    """
 
     classes: Sequence[str]
     local_epochs: int
     model: ModelRecord
     clients: Sequence[ClientRecord]
+    noisy_clients: Sequence[int] = ()
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from experiments.methods import METHODS
+from experiments.methods import METHODS, check_settings_are_taken
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
 from experiments.study.settings import check_federation_keys, describe, split_settings
@@ -28,6 +28,7 @@ def check_study(study: Study) -> None:
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_settings_are_taken(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)
     for seed in study.seeds:
@@ -63,7 +64,7 @@ def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
 def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
-    from envs.training.executors import check_device
+    from envs.training.executor import check_device
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []

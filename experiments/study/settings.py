@@ -29,7 +29,7 @@ _FIXED_BY_STUDY = {
     "env.num_actors": "--num-actors",
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
-    **dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods"),
+    **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
 }
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
