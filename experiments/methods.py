@@ -70,7 +70,28 @@ def _ranked(score_key: str, highest: bool = True, candidates: int | None = None)
     return config.rank_by(score_key, highest=highest, candidates=candidates)
 
 
+def _representative(gain: float = 1.0) -> BippoConfig:
+    return _independent("odds").prior(key="accuracy", weight=2.0, gain=gain)
+
+
+def _prior_alone() -> BippoConfig:
+    return _representative(gain=0.0).multi_agent(policies_to_train=[])
+
+
+def _oort() -> BippoConfig:
+    from experiments.selectors import OortConfig
+
+    return OortConfig()
+
+
+def _oracle() -> BippoConfig:
+    from experiments.selectors import OracleConfig
+
+    return OracleConfig()
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
+_PRIOR = ("prior_key", "prior_weight", "prior_gain")
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -122,6 +143,31 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),
+            ),
+            Method(
+                "bippo-r",
+                "ours: the policies of bippo and a representativeness prior, clients drawn by their odds",
+                _representative,
+                settings=_PRIOR,
+            ),
+            Method("ippo-odds", "bippo-r without the prior", partial(_independent, "odds")),
+            Method("rep", "the prior alone, nothing is learned", _prior_alone, learns=False, settings=_PRIOR),
+            Method(
+                "oort",
+                "Oort: utility of a client's data and cost of its device, with exploration (Lai et al., OSDI 2021)",
+                _oort,
+                learns=False,
+                federation=_LOSS,
+                uses_client_reports=False,  # participants know their own loss from training
+            ),
+            Method(
+                "oracle",
+                "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
+                _oracle,
+                learns=False,
+                settings=("oracle_clients",),
+                uses_client_reports=False,
+                reference=True,
             ),
         )
     }

@@ -178,7 +178,30 @@ TRANSFER_SMALL = replace(
     pretrained_on="fashion-mnist",
 )
 
-_ALL = (DIGITS, FASHION_MNIST, CIFAR10, TRANSFER, CHURN, SCALABILITY, CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER)
+# Not the paper's. In all quarters of the clients, with ten labels (1, 3), three (6, 8), two (12) and one (17), on cheap
+# devices (1, 6) and expensive ones.
+_NOISE: Mapping[str, Any] = {"noisy_clients": (1, 3, 6, 8, 12, 17), "label_noise": 1.0}
+
+DIGITS_NOISY = replace(
+    DIGITS,
+    name="digits-noisy",
+    description="digits, where six of the 20 clients have random training labels",
+    federation={**DIGITS.federation, **_NOISE},
+)
+
+FASHION_MNIST_NOISY = replace(
+    FASHION_MNIST,
+    name="fashion-mnist-noisy",
+    description="fashion-mnist, where six of the 20 clients have random training labels",
+    federation={**FASHION_MNIST.federation, **_NOISE},
+    paper_section=None,
+    paper={},
+)
+
+_ALL = (
+    *(DIGITS, FASHION_MNIST, CIFAR10, TRANSFER, CHURN, SCALABILITY),
+    *(CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER, DIGITS_NOISY, FASHION_MNIST_NOISY),
+)
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
 #: Experiments of the paper that are no study: name -> command and what it does.

@@ -43,7 +43,7 @@ class FederationRecord:
     local_epochs: int
     model: ModelRecord
     clients: Sequence[ClientRecord]
-    noisy_clients: Sequence[int] = ()
+    noisy_clients: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:
