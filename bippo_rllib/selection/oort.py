@@ -77,7 +77,7 @@ class Oort:
         known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
         places = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= budget * (1.0 + BUDGET_TOLERANCE)))
         exploited = int(places * (1.0 - self._exploration)) if new.size else places
-        picks = self._exploit(known, self._scores([clients[i] for i in known]) * discount[known], exploited)
+        picks = self._exploit(known, self._scores([clients[int(i)] for i in known]) * discount[known], exploited)
         picks += self._explore(new, (sizes * discount)[new], places - len(picks))
         others = np.setdiff1d(np.arange(len(clients)), picks)
         return np.concatenate([np.array(picks, dtype=np.int64), self._rng.permutation(others)])
