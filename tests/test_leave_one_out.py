@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import numpy as np
 import pytest
@@ -99,7 +98,7 @@ class PlainFederation:
 
 
 def power(effect, base=64.0):
-    return 0.0 if effect == 0 else math.copysign(base ** abs(effect), effect)
+    return (1 if effect > 0 else -1) * (base ** abs(effect) - 1.0)
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,14 @@ class NullExecutor:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> aggregation.WeightedSum:
         """Every client returns the same weights."""
-        value = (7 * key.round + 3 * sum(clients)) % 16 / 16
-        trained = torch.full_like(weights, value)
-        return aggregation.merged(aggregation.weighted(trained, self._sizes[client]) for client in clients)
+        return aggregation.merged(self.train_each(weights, clients, key, epochs).values())
+
+    def train_each(
+        self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int
+    ) -> dict[int, aggregation.WeightedSum]:
+        """As ``train``, by client."""
+        trained = torch.full_like(weights, (7 * key.round + 3 * sum(clients)) % 16 / 16)
+        return {client: aggregation.weighted(trained, self._sizes[client]) for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """``float64[len(clients)]`` in [0, 1)."""
