@@ -96,6 +96,7 @@ def resolve(federation: Mapping[str, Any]) -> FederationRecord:
                 zip(counts, config.start_freq_hz, env.costs_j.tolist(), strict=True)
             )
         ],
+        noisy_clients=tuple(sorted(config.noisy_clients)) if config.label_noise else (),
     )
 
 
