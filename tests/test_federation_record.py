@@ -35,6 +35,14 @@ def test_record_agrees_with_the_environment() -> None:
     assert (record.local_epochs, len(record.classes)) == (3, 10)
 
 
+def test_record_names_the_clients_with_wrong_labels() -> None:
+    noisy = resolve({**FEDERATION, "noisy_clients": (5, 2)})
+    # Labels are counted as the data set has them; all else is the same.
+    assert noisy == dataclasses.replace(resolve(FEDERATION), noisy_clients=(2, 5))
+    assert resolve({**FEDERATION, "noisy_clients": (5, 2), "label_noise": 0.0}).noisy_clients == ()
+    assert FederationRecord.from_dict(json.loads(json.dumps(dataclasses.asdict(noisy)))) == noisy
+
+
 def test_the_seed_changes_nothing() -> None:
     assert FederationRecord.of({**FEDERATION, "seed": 7}) == FederationRecord.of({**FEDERATION, "seed": 28})
 

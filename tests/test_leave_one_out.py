@@ -290,6 +290,7 @@ def test_a_restored_run_pays_the_same():
         assert outputs[0] == outputs[1] and env.last_round == other.last_round
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), unique=True, min_size=1), st.integers(1, 60), st.integers(0, 99))
 def test_clients_drawn_are_live_and_as_many_as_asked_for(live, number, round_number):
     live = sorted(live)

@@ -85,4 +85,5 @@ class FederationRecord:
                     zip(counts, config.start_freq_hz, env.costs_j.tolist(), strict=True)
                 )
             ],
+            noisy_clients=tuple(sorted(config.noisy_clients)) if config.label_noise else (),
         )
