@@ -197,24 +197,11 @@ FASHION_MNIST_NOISY = replace(
     paper={},
 )
 
-SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
-    {
-        scenario.name: scenario
-        for scenario in (
-            DIGITS,
-            DIGITS_NOISY,
-            FASHION_MNIST,
-            FASHION_MNIST_NOISY,
-            CIFAR10,
-            TRANSFER,
-            CHURN,
-            SCALABILITY,
-            CIFAR10_SMALL,
-            TRANSFER_SMALL,
-            IMAGE_FOLDER,
-        )
-    }
+_ALL = (
+    *(DIGITS, DIGITS_NOISY, FASHION_MNIST, FASHION_MNIST_NOISY, CIFAR10, TRANSFER),
+    *(CHURN, SCALABILITY, CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER),
 )
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
 #: Experiments of the paper that are no study: name -> command and what it does.
 OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
