@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -50,7 +50,7 @@ class FederationRecord:
     local_epochs: int
     model: ModelRecord
     clients: Sequence[ClientRecord]
-    noisy_clients: Sequence[int] = ()
+    noisy_clients: Sequence[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:
