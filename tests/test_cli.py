@@ -14,7 +14,6 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
-from experiments.overhead import command as overhead
 from experiments.report import command as report
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
@@ -216,10 +215,10 @@ def test_failed_trials_are_named_and_the_others_reported(
 
 
 def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["rl-overhead", "--rounds", "10"]) == 2
-    assert benchmark.main(["rl-overhead", "--scenario", "digit"]) == 2
+    assert benchmark.main(["memory", "--rounds", "20"]) == 2
+    assert benchmark.main(["churn", "--scenario", "digit"]) == 2
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "error: --rounds is 10; a median needs at least 50"
+    assert first == "error: argument --rounds: 20 is too small; it must be at least 21; see --help"
     assert "did you mean digits" in second
 
 
@@ -228,7 +227,7 @@ def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.C
     [
         (tune_bippo.main, ["--results-dir"]),
         (benchmark.main, ["null-clients", "--json"]),
-        (overhead.main, ["--results-dir"]),
+        (benchmark.main, ["rl", "--results-dir"]),
         (report.main, ["--macs"]),
     ],
 )

@@ -33,11 +33,17 @@ def test_real_modules_cost_what_the_closed_forms_say() -> None:
     spaces = {"observation_space": gym.spaces.Box(-np.inf, np.inf, (5,)), "action_space": gym.spaces.Discrete(2)}
     model = {"hidden_size": 128, "seed": 0}
     own = ClientPolicy(**spaces, model_config={**model, "policy_id": "client_000"})
-    assert _counted(own, 5) == policy_macs() == 1664
+    # Actor 5*128 + 128*2 = 896, critic 5*128 + 128*1 = 768.
+    assert _counted(own, 5) == policy_macs() == 896 + 768 == 1664
     for num_clients, expected in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
         central = CentralPolicy(**spaces, model_config={**model, "shared_observations": 1})
         central.seat([f"client_{client:04d}" for client in range(num_clients)])
         assert _counted(central, central.layout.obs_dim) == central_policy_macs(num_clients) == expected
+
+
+def test_a_convolution() -> None:
+    # 3 input channels, 8 output channels, 3x3 kernel, 10x10 outputs.
+    assert count_macs(torch.nn.Conv2d(3, 8, 3, padding=1), torch.zeros(1, 3, 10, 10)) == 3 * 8 * 9 * 100
 
 
 def test_ratios_to_the_central_networks() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from experiments.methods import METHODS
+from experiments.methods import METHODS, check_settings_are_taken
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
 from experiments.study.settings import check_federation_keys, describe, split_settings
@@ -28,6 +28,7 @@ def check_study(study: Study) -> None:
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_settings_are_taken(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)
     for seed in study.seeds:

@@ -13,7 +13,7 @@ from experiments.results.run_info import RUN_FILE, PolicySource, read_run_info
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
-    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from bippo_rllib.policies.saved_policies import PolicyShape
     from envs import FederatedRounds
 
 FLAG = "--init-from"
@@ -67,10 +67,10 @@ def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> Non
     read_policies(checkpoint).check_fit(_plan(config, env))
 
 
-def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
+def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyShape:
     """What the method's networks will be, before anything is built."""
     from bippo_rllib import CentralPPOConfig
-    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from bippo_rllib.policies.saved_policies import PolicyShape
     from envs.agent_ids import client_name, client_names
 
     shape = env.observation_space(env.possible_agents[0]).shape
@@ -79,9 +79,9 @@ def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
     if isinstance(config, CentralPPOConfig):
         names, live = client_names(env.config.num_clients), env.config.churn_schedule().live_at_start
         joint_dim = config.shared_observations + len(live) * (obs_dim - config.shared_observations)
-        return PolicyPlan(tuple(names[client] for client in live), joint_dim, config.hidden_size, central=True)
+        return PolicyShape(tuple(names[client] for client in live), joint_dim, config.hidden_size, central=True)
     clients = dict.fromkeys(client_name(agent) for agent in env.possible_agents)
-    return PolicyPlan(tuple(clients), obs_dim, config.hidden_size)
+    return PolicyShape(tuple(clients), obs_dim, config.hidden_size)
 
 
 def _of_trial(results_dir: Path, name: str, method: str, seed: int) -> Path:

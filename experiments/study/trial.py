@@ -44,7 +44,7 @@ def bippo_config(
     config = method.make_config()
     config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config.callbacks(functools.partial(RowCallback, info))
-    return apply_settings(config, algorithm)
+    return apply_settings(config, method.settings_taken(algorithm))
 
 
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:

@@ -1,15 +1,16 @@
-"""What `python -m experiments.overhead` measures, as rows in one JSON file."""
+"""What ``benchmark rl`` measures, as rows in one JSON file."""
 
 from __future__ import annotations
 
 import datetime
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.results.files import atomic_write
 from experiments.results.provenance import git_commit, machine, package_versions
 
 ROWS_FILE = "overhead.json"
@@ -20,7 +21,12 @@ BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
 class Case:
     """One measurement, in a process of its own.
 
-    `rule` says how `num_participants` came about: `20` or `10 %`. `rounds` are measured after a warm-up.
+    Attributes:
+        implementation: ``BIPPO``, ``CENTRAL`` or ``STOCK``.
+        rule: How ``num_participants`` came about: ``20`` or ``10 %``.
+        num_clients: Clients, each with a policy.
+        num_participants: Clients trained per round.
+        rounds: Measured rounds, after a warm-up.
     """
 
     implementation: str
@@ -35,16 +41,14 @@ class Measurement:
     """A case and its figures.
 
     Milliseconds are per round, medians over pairs of rounds: a policy is updated with every second participation, so a
-    pair holds one update of each participant. `rl_ms` is everything of `algo.train()` outside the environment and
-    splits into the four below it; `bookkeeping_ms` is what is left of each pair. `_first` and `_last` are over the
-    first and last hundred rounds (half of the rounds if there are fewer than two hundred). `kernel_*` are None
-    but for BIPPO, and `sampler_ms` is 0 for stock RLlib.
+    pair holds one update of each participant. ``rl_ms`` is everything of ``algo.train()`` outside the environment and
+    splits into the four below it; ``bookkeeping_ms`` is what is left of each pair. ``_first`` and ``_last`` are over
+    the first and last hundred rounds (half of the rounds if there are fewer than two hundred). ``kernel_*`` are None
+    but for BIPPO, and ``sampler_ms`` is 0 for stock RLlib.
     """
 
     case: Case
     updates_per_round: float
-    macs_per_client: int
-    macs_central: int
     rl_ms: float
     forward_ms: float
     sampler_ms: float
@@ -69,39 +73,39 @@ class Measurement:
         return self.kernel_forward_ms + self.kernel_update_ms
 
 
-def to_json(measurement: Measurement) -> str:
-    """One line of JSON."""
-    return json.dumps(asdict(measurement))
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a file and the command that made them."""
+
+    command: str
+    rows: list[Measurement]
 
 
-def from_record(record: dict[str, Any]) -> Measurement:
-    """The inverse of `asdict`."""
-    return Measurement(**{**record, "case": Case(**record["case"])})
+#: To and from JSON.
+CASE, MEASUREMENT, ROWS = TypeAdapter(Case), TypeAdapter(Measurement), TypeAdapter(Rows)
 
 
-def write_rows(path: Path, measurements: Sequence[Measurement], command: str) -> None:
-    """Write all rows, and where they come from; a reader never sees half a file."""
+def write_rows(path: Path, rows: Sequence[Measurement], command: str) -> None:
+    """Writes all rows, and where they come from; a reader never sees half a file."""
     record = {
         "command": command,
         "written": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "commit": git_commit(),
         "packages": package_versions(),
         "machine": machine(),
-        "rows": [asdict(measurement) for measurement in measurements],
+        "rows": [asdict(row) for row in rows],
     }
-    unfinished = path.with_name(f"{path.name}.tmp")
-    unfinished.write_text(json.dumps(record, indent=1) + "\n")
-    os.replace(unfinished, path)
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def read_rows(path: Path) -> tuple[list[Measurement], str]:
-    """Rows of a file and the command that made them.
+def read_rows(path: Path) -> Rows:
+    """The inverse.
 
     Raises:
         ValueError: If it is no file of ours.
     """
     try:
-        record = json.loads(path.read_text())
-        return [from_record(row) for row in record["rows"]], str(record["command"])
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} holds no rows of experiments.overhead; name the {ROWS_FILE} that it wrote") from None
+        return ROWS.validate_json(path.read_bytes())
+    except ValidationError:
+        raise ValueError(f"{path} holds no rows of benchmark rl; name the {ROWS_FILE} that it wrote") from None

@@ -1,27 +1,25 @@
-"""Measures one case in this process: ``python -m experiments.overhead.measure '{"implementation": "bippo", ...}'``."""
+"""One case in this process: ``python -m experiments.benchmark.rl.measure '{"implementation": "bippo", ...}'``."""
 
 from __future__ import annotations
 
 import gc
-import json
-import logging
-import resource
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from bippo_rllib import central_policy_macs, policy_macs
-from experiments.overhead.rows import BIPPO, CENTRAL, STOCK, Case, Measurement, to_json
-from experiments.overhead.stopwatch import PARTS, Stopwatch
-from experiments.overhead.subjects import PAIR, Subject, build_bippo, build_central, build_stock
+from experiments.benchmark.measuring import resident_mib
+from experiments.benchmark.rl.free_rounds import PAIR
+from experiments.benchmark.rl.rows import BIPPO, CASE, CENTRAL, MEASUREMENT, STOCK, Case, Measurement
+from experiments.benchmark.rl.stock import build_stock
+from experiments.benchmark.rl.stopwatch import PARTS, Stopwatch
+from experiments.benchmark.rl.subjects import Subject, build_bippo, build_central
+from experiments.study.ray_session import quiet, ray_session
 
 BUILDERS = {BIPPO: build_bippo, CENTRAL: build_central, STOCK: build_stock}
 WARM_UP_PAIRS = {BIPPO: 5, CENTRAL: 5, STOCK: 1}
@@ -43,8 +41,6 @@ def measure(case: Case) -> Measurement:
     return Measurement(
         case=case,
         updates_per_round=updated / PAIR,
-        macs_per_client=policy_macs(),
-        macs_central=central_policy_macs(case.num_clients),
         **_summary(table),
         build_s=build_s,
         **_checkpoint(subject.algo),
@@ -101,38 +97,13 @@ def _checkpoint(algo: Any) -> dict[str, Any]:
     return {"checkpoint_s": seconds, "checkpoint_mib": sum(sizes) / 2**20, "checkpoint_files": len(sizes)}
 
 
-def resident_mib(pid: int | None = None) -> float:
-    """Resident memory of a process, by default this one; of this one the peak where the system tells no more."""
-    try:
-        pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 2**20
-    except OSError:
-        if pid is not None:
-            raise
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
-
-
-@contextmanager
-def started_ray() -> Iterator[None]:
-    """A quiet Ray and one torch thread."""
-    import ray
-    import torch
-
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
 def main() -> None:
-    """Measure the case in the first argument and print its row as the last line."""
-    with started_ray():
-        print(to_json(measure(Case(**json.loads(sys.argv[1])))), flush=True)
+    """Measures the case in the first argument and prints its row as the last line."""
+    quiet()
+    torch.set_num_threads(1)
+    with ray_session():
+        found = measure(CASE.validate_json(sys.argv[1]))
+    print(MEASUREMENT.dump_json(found).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,17 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 OBS_DIM = 5
+#: Rounds per update of a client's policy, whose batch is two participations.
+PAIR = 2
 
 
 class FreeRounds(ParallelEnv):
-    """Every client costs 1 and the budget is `num_participants`, so that exactly so many take part in every round.
+    """Every client costs 1 and the budget is ``num_participants``, so that exactly so many take part in every round.
 
     Returns the same dicts of observations, rewards and infos whatever the clients do.
 
     Args:
-        num_clients: Agents, `client_00000` and so on.
+        num_clients: Agents, ``client_00000`` and so on.
         num_participants: How many fit the budget.
 
     Attributes:
@@ -40,11 +42,11 @@ class FreeRounds(ParallelEnv):
         self._no = dict.fromkeys(self.possible_agents, False)
 
     def observation_space(self, agent: str) -> gym.Space:
-        """`Box(0, 1, (5,))`."""
+        """``Box(0, 1, (5,))``."""
         return self._space
 
     def action_space(self, agent: str) -> gym.Space:
-        """`Discrete(2)`, 1 = participate."""
+        """``Discrete(2)``, 1 = participate."""
         return self._actions
 
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:

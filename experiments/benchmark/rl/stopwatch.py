@@ -11,14 +11,14 @@ PARTS = ("forward", "sampler", "learner")
 
 
 class Stopwatch:
-    """Seconds spent in each of `PARTS` so far: in wrapped functions and in `timing` blocks."""
+    """Seconds spent in each of ``PARTS`` so far: in wrapped functions and in ``timing`` blocks."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
 
     @contextmanager
     def timing(self, part: str) -> Iterator[None]:
-        """Adds the time of a `with` block to `part`."""
+        """Adds the time of a ``with`` block to ``part``."""
         start = time.perf_counter()
         try:
             yield
@@ -26,7 +26,7 @@ class Stopwatch:
             self.seconds[part] += time.perf_counter() - start
 
     def wrap(self, owner: Any, name: str, part: str) -> None:
-        """Time every call of the method `owner.name`."""
+        """Times every call of the method ``owner.name``."""
         function = getattr(owner, name)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
