@@ -162,7 +162,7 @@ class FederatedRounds(ParallelEnv):
 
     @property
     def costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` joules each client reports for the next round."""
+        """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
 
     @property
