@@ -41,6 +41,9 @@ class FederationConfig:
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
             ``dirichlet_over_clients`` one number, the mean.
         test_samples: Test samples per client, likewise.
+        noisy_clients: Ids of clients with wrong training labels; their test labels are right. A constant of the
+            scenario: the seed changes which labels are wrong and how, not whose.
+        label_noise: Share of a noisy client's training labels that is drawn anew, uniformly over all classes.
         cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
             700 MHz and the rest at 1,500 MHz.
         device_changes: Clients whose frequency, and so cost, changes during a run.
@@ -61,9 +64,11 @@ class FederationConfig:
         probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
             only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
-        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
-        reward_base: Lambda of either reward.
+        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
+            participant's own effect.
+        reward_base: Lambda of any reward.
         reward_target: Target accuracy of ``accuracy_target``.
+        credit_clients: Clients that evaluate the models of ``leave_one_out``, drawn anew in every round; None for all.
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
@@ -91,6 +96,8 @@ class FederationConfig:
     late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
+    noisy_clients: tuple[int, ...] = ()
+    label_noise: float = 1.0
     cpu_freq_hz: tuple[float, ...] | None = None
     device_changes: tuple[DeviceChange, ...] = ()
     churn: tuple[ChurnEvent, ...] = ()
@@ -107,6 +114,7 @@ class FederationConfig:
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
+    credit_clients: int | None = None
     with_loss: bool = False
     on_overrun: str = "raise"
     seed: int = 0

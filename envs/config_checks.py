@@ -35,6 +35,7 @@ def check_fields(fields: Mapping[str, Any]) -> None:
         raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
     if fields["late_labels"]:
         _check_late_labels(fields["late_labels"], num_clients, fields["partition"], fields["cpu_freq_hz"])
+    _check_noisy_clients(fields["noisy_clients"], num_clients)
     if fields["cpu_freq_hz"] is not None:
         for freq_hz in one_per_client("cpu_freq_hz", fields["cpu_freq_hz"], num_clients):
             positive("cpu_freq_hz", freq_hz)
@@ -70,6 +71,8 @@ _CHECKS: Mapping[str, Check] = {
     "partition": partial(one_of, choices=PARTITIONS),
     "alpha": positive,
     "late_labels": _tuple_of("numbers of labels, one for each client that joins late"),
+    "noisy_clients": _tuple_of("client ids"),
+    "label_noise": share,
     "device_changes": _tuple_of("DeviceChange(round, client, cpu_freq_hz)"),
     "churn": _tuple_of("ChurnEvent(round, client, 'join' or 'leave')"),
     "churn_trace": optional_path,
@@ -83,6 +86,7 @@ _CHECKS: Mapping[str, Check] = {
     "reward": partial(one_of, choices=REWARDS),
     "reward_base": positive,
     "reward_target": share,
+    "credit_clients": _natural_or_none,
     "with_loss": flag,
     "on_overrun": partial(one_of, choices=OVERRUN),
     "seed": partial(whole, least=0),
@@ -101,3 +105,12 @@ def _check_late_labels(late_labels: tuple[Any, ...], num_clients: int, partition
         raise ValueError(f"late_labels is for {len(late_labels)} clients of {num_clients}; leave at least one other")
     if cpu_freq_hz is None:
         raise ValueError("late_labels is given without cpu_freq_hz; say which devices all clients have")
+
+
+def _check_noisy_clients(clients: tuple[Any, ...], num_clients: int) -> None:
+    for client in clients:
+        whole("noisy_clients", client, least=0)
+        if client >= num_clients:
+            raise ValueError(f"noisy_clients holds {client}; clients go from 0 to {num_clients - 1}")
+    if len(set(clients)) < len(clients):
+        raise ValueError(f"noisy_clients is {clients}; name each client once")

@@ -9,6 +9,7 @@ import numpy as np
 
 from envs.config import FederationConfig
 from envs.rules.energy import epoch_energy_j, round_energy_j
+from envs.rules.reward import LEAVE_ONE_OUT
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,21 @@ class CostModel:
         )
         return self.config.probing_epochs * sum(epochs_j)
 
+    def credit_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
+        """Joules of evaluating one model on ``clients`` for a leave-one-out reward, charged as probing is."""
+        return self.probing_j(cpu_freq_hz, clients) if self.config.reward == LEAVE_ONE_OUT else 0.0
+
+    def highest_credit_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
+        """The most that ``credit_j`` can be, whichever of ``clients`` are drawn."""
+        highest_first = sorted((self.credit_j(cpu_freq_hz, [client]) for client in clients), reverse=True)
+        return sum(highest_first[: self.config.credit_clients])
+
     def highest_costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` at the highest frequency the configuration names for each client."""
+        """``float64[num_clients]`` at the highest frequency the configuration names for each client, with credit."""
         freqs = np.array(self.config.start_freq_hz, dtype=np.float64)
         for change in self.config.device_changes:
             freqs[change.client] = max(freqs[change.client], change.cpu_freq_hz)
-        return self.costs_j(freqs)
+        return self.costs_j(freqs) + self.highest_credit_j(freqs, range(len(freqs)))
 
     def changed(self, cpu_freq_hz: np.ndarray, round_index: int) -> np.ndarray:
         """``float64[num_clients]`` frequencies in ``round_index``, given those of the round before."""

@@ -85,6 +85,11 @@ class EpisodeState:
         """Of the last round done."""
         return RoundKey(self.seed, self.episode, self.round)
 
+    @property
+    def next_key(self) -> RoundKey:
+        """Of the next round."""
+        return RoundKey(self.seed, self.episode, self.round + 1)
+
     def set_flags(self, trained: Sequence[int], failed: Sequence[int], dropped: Sequence[int]) -> None:
         """Who took part in the last round, whose training failed, and who was turned down."""
         for flags, clients in ((self.participated, trained), (self.failed, failed), (self.dropped, dropped)):

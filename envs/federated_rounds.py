@@ -6,7 +6,7 @@
 | Agents | ``client_000``, ``client_001``, ...; a client that returns is ``client_003#1``, then ``client_003#2``, ... |
 | Actions | ``Discrete(2)``: 1 trains in this round, 0 does not |
 | Observations | ``float32[5]`` |
-| Reward | one for the team, every agent gets the same |
+| Reward | one for the team, every agent gets the same; with ``leave_one_out`` one of its own for each participant |
 | Episode | ``rounds`` steps, or until nobody is live; then all agents are truncated; nothing is terminal |
 
 **Observation**, after the round that just ended:
@@ -28,7 +28,8 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
 the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
-to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``.
+to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and ``leave_one_out``: each
+participant gets ``sign(d) * 64**|d|`` with ``d`` its own effect on the mean accuracy (``envs.rules.leave_one_out``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
@@ -209,17 +210,17 @@ class FederatedRounds(ParallelEnv):
         done = self._federation.run_round(state, selected, dropped, energy_j)
         ended = state.round >= self.config.rounds
         seen = self._agents_of(state, sorted(done.clients + done.joined))
-        joined, departed = set(done.joined), set(done.departed)
+        rewards, departed = dict(zip(done.clients, done.rewards, strict=True)), set(done.departed)
         result = (
             self._observations(state, seen),
-            {agent: 0.0 if client in joined else done.reward for agent, client in seen.items()},
+            {agent: rewards.get(client, 0.0) for agent, client in seen.items()},
             dict.fromkeys(seen, False),
             {agent: ended or client in departed for agent, client in seen.items()},
             self._infos(state, seen),
         )
         if ended:
             state.live = ()
-        if ended or joined or departed:
+        if ended or done.joined or departed:
             self._update_agents(state, done.joined)
         return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from torch import nn
@@ -18,8 +18,10 @@ from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
-from envs.rules.reward import REWARDS
+from envs.rules.leave_one_out import drawn_clients
+from envs.rules.reward import LEAVE_ONE_OUT, REWARDS
 from envs.training import aggregation
+from envs.training.aggregation import WeightedSum
 from envs.training.executor import Executor
 from envs.training.executors import new_executor
 from envs.training.models import build_model, get_flat, num_parameters
@@ -70,8 +72,9 @@ class Federation:
         live = list(self.schedule.live_at_start)
         live_names = [self.names[client] for client in live]
         probing_j = self.cost_model.probing_j(config.start_freq_hz, live)
+        credit_j = self.cost_model.highest_credit_j(config.start_freq_hz, live)
         self.budget_j = round_budget_j(
-            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j
+            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j, credit_j
         )
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
 
@@ -104,16 +107,18 @@ class Federation:
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
         probing_j = split_budget(self.budget_j, state.probing_j)[0]
-        failed = self._train(state, selected) if selected else []
+        failed, own = self._train(state, selected) if selected else ([], {})
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
         self._evaluate(state, joined)
         stayed = [client for client in live if client not in departed]
+        reward, rewards = self._rewards(state, before, stayed if trained else [], own)
         state.round += 1
         state.last_round = RoundResult(
             round=state.round,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
-            reward=self._reward(before[stayed], state.accuracies[stayed]) if trained and stayed else 0.0,
+            reward=reward,
+            rewards=rewards,
             energy_j=probing_j + energy_j,
             budget_j=self.budget_j,
             clients=live,
@@ -140,20 +145,57 @@ class Federation:
             return Changes()
         return self.schedule.changes(state.live, state.seed, state.episode, state.round + 1)
 
+    def _train(self, state: EpisodeState, selected: list[int]) -> tuple[list[int], dict[int, float]]:
+        """A new global model, unless all ``selected`` fail.
+
+        Returns:
+            Those that fail, and the reward of each participant if it has one of its own.
+        """
+        executor = self._ready_executor(state.seed)
+        work = state.weights, selected, state.next_key, self.config.local_epochs
+        if self.config.reward != LEAVE_ONE_OUT:
+            result, without = executor.train(*work), {}
+        else:
+            updates = executor.train_each(*work)
+            result = aggregation.merged(updates.values())
+            without = self._accuracies_without(state, updates, result)
+        if result.num_samples:
+            state.weights = aggregation.mean(result)
+            self._evaluate(state, state.live)
+        complete = state.accuracies[list(self._credit_clients(state))]
+        return _failed_of(result), {client: self._reward(others, complete) for client, others in without.items()}
+
+    def _accuracies_without(
+        self, state: EpisodeState, updates: Mapping[int, WeightedSum], result: WeightedSum
+    ) -> dict[int, np.ndarray]:
+        """By participant, the credit clients' accuracies of the model averaged over the others."""
+        executor, clients = self._ready_executor(state.seed), self._credit_clients(state)
+        accuracies = {}
+        for client, update in updates.items():
+            others = aggregation.minus(result, update)
+            if update.num_samples and others.num_samples:
+                accuracies[client] = executor.accuracies(aggregation.mean(others), clients)
+            elif update.num_samples:  # alone: without it the model would have stayed as it is
+                accuracies[client] = state.accuracies[list(clients)]
+        return accuracies
+
+    def _rewards(
+        self, state: EpisodeState, before: np.ndarray, stayed: list[int], own: Mapping[int, float]
+    ) -> tuple[float, tuple[float, ...]]:
+        """The round's reward, and those of the clients live in it; ``stayed`` and ``own`` are empty if none trained."""
+        if self.config.reward == LEAVE_ONE_OUT:
+            return sum(own.values()) / max(1, len(own)), tuple(own.get(client, 0.0) for client in state.live)
+        reward = self._reward(before[stayed], state.accuracies[stayed]) if stayed else 0.0
+        return reward, (reward,) * len(state.live)
+
     def _reward(self, before: np.ndarray, after: np.ndarray) -> float:
         config = self.config
         previous, current = float(np.mean(before)), float(np.mean(after))
         return REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
 
-    def _train(self, state: EpisodeState, selected: list[int]) -> list[int]:
-        """A new global model, unless all ``selected`` fail; returns those that do."""
-        executor = self._ready_executor(state.seed)
-        key = RoundKey(state.seed, state.episode, state.round + 1)
-        trained = executor.train(state.weights, selected, key, self.config.local_epochs)
-        if trained.num_samples:
-            state.weights = aggregation.mean(trained)
-            self._evaluate(state, state.live)
-        return _failed_of(trained)
+    def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
+        """Who evaluates for leave-one-out rewards in the next round."""
+        return drawn_clients(state.live, self.config.credit_clients, state.next_key)
 
     def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:
         """The global model on ``clients``."""
@@ -167,7 +209,8 @@ class Federation:
     def _report_costs(self, state: EpisodeState) -> None:
         """What the clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
-        state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz)
+        credit_j = self.cost_model.credit_j(state.cpu_freq_hz, self._credit_clients(state))
+        state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz) + credit_j
         state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
 
     def _model(self, seed: int) -> nn.Module:
@@ -183,6 +226,6 @@ class Federation:
         return self._executor
 
 
-def _failed_of(trained: aggregation.WeightedSum) -> list[int]:
+def _failed_of(trained: WeightedSum) -> list[int]:
     """Clients whose training failed."""
     return [failure.client for failure in trained.failed]

@@ -12,11 +12,12 @@ class RoundResult:
     Attributes:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
-        reward: The team's reward, over the clients that stay.
+        reward: The team's reward, over the clients that stay; with ``leave_one_out`` the mean over ``trained``.
+        rewards: ``[N]`` reward of each of ``clients``.
         energy_j: Joules spent: by the clients that trained or failed, and on probing.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
-        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
+        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit included.
         trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
@@ -31,6 +32,7 @@ class RoundResult:
     round: int
     mean_accuracy: float
     reward: float
+    rewards: tuple[float, ...]
     energy_j: float
     budget_j: float
     clients: tuple[int, ...]

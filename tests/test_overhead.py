@@ -75,7 +75,7 @@ def test_building_and_training_make_no_module_per_policy(ray_session):
     assert subject.pair() == 3
     bank = subject.algo.bank
     assert len(bank) == 40 and bank._rl_modules._made == {}
-    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.rows["client_00007"]].data_ptr()
+    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.slots["client_00007"]].data_ptr()
 
 
 def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):

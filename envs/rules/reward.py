@@ -1,13 +1,17 @@
-"""Team rewards: what one FL round was worth, from mean accuracies in [0, 1]. Pure functions.
+"""Rewards: what one FL round, or one participant of it, was worth, from mean accuracies in [0, 1]. Pure functions.
 
 ``REWARDS`` maps the names that ``FederationConfig(reward=...)`` takes to functions
-``(previous, current, base, target) -> reward``.
+``(previous, current, base, target) -> reward``. For ``leave_one_out`` these are the accuracies without and with a
+participant, and the reward is its own; for all others those before and after the round, and the reward is the team's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+
+#: Each participant is paid its own effect: difference rewards (Wolpert and Tumer 2001) in the paper's power form.
+LEAVE_ONE_OUT = "leave_one_out"
 
 
 def accuracy_reward(previous: float, current: float, base: float = 64.0) -> float:
@@ -34,6 +38,7 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
 REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
     "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
     "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
+    LEAVE_ONE_OUT: lambda without, complete, base, target: accuracy_reward(without, complete, base),
 }
 
 

@@ -9,7 +9,7 @@ process is part of that: another number of threads adds the terms of a matrix pr
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from envs.data.partition import Partition
 from envs.rng import RoundKey
-from envs.training.aggregation import WeightedSum
+from envs.training.aggregation import ClientFailure, WeightedSum
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,9 @@ class Executor(Protocol):
                 ``on_client_failure="drop"`` it is left out of the sum and listed in ``failed`` instead.
         """
 
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
+        """As ``train``, but each client's own sum, by client; they add up to what ``train`` returns."""
+
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """``float64[len(clients)]`` accuracy of ``weights`` on each client's test set."""
 
@@ -47,19 +50,22 @@ class Executor(Protocol):
         """Gives back what it holds; it is not used after that."""
 
 
-def apply_failure_policy(result: WeightedSum, clients: Sequence[int], on_client_failure: str) -> WeightedSum:
-    """The result on the CPU, its failures in the order of ``clients``, each logged.
+def apply_failure_policy(
+    results: Iterable[WeightedSum], clients: Sequence[int], on_client_failure: str
+) -> tuple[ClientFailure, ...]:
+    """The failures in ``results`` in the order of ``clients``, each logged.
 
     Raises:
         ValueError: With ``raise``, for the first client that failed.
     """
     places = {client: place for place, client in enumerate(clients)}
-    failed = tuple(sorted(result.failed, key=lambda failure: places[failure.client]))
-    if failed and on_client_failure == "raise":
-        raise ValueError(failed[0].reason)
-    for failure in failed:
+    failures = [failure for result in results for failure in result.failed]
+    failures.sort(key=lambda failure: places[failure.client])
+    if failures and on_client_failure == "raise":
+        raise ValueError(failures[0].reason)
+    for failure in failures:
         logger.warning("dropped: %s", failure.reason)
-    return WeightedSum(result.total.cpu(), result.num_samples, result.bound, failed)
+    return tuple(failures)
 
 
 def check_device(device: str) -> None:

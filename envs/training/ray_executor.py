@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 import ray
-import torch
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
 from torch import Tensor
 
@@ -46,7 +45,7 @@ from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
 from envs.training.aggregation import WeightedSum
-from envs.training.client_actor import ActorInfo, ClientActor, PackedSum
+from envs.training.client_actor import ActorInfo, ClientActor
 from envs.training.client_worker import ClientWorker
 from envs.training.executor import apply_failure_policy
 from envs.training.packing import evaluation_shares, pack
@@ -112,12 +111,18 @@ class RayExecutor:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """See ``Executor``."""
-        sizes = self._sizes(training_samples=True)
-        packed = pack([sizes[client] * epochs for client in clients], len(self._slots))
-        arguments = [(self._ref(weights), [clients[place] for place in places], key, epochs) for places in packed]
-        calls = [_Call(slot, "train", args) for slot, args in enumerate(arguments) if args[1]]
-        result = aggregation.merged(_unpacked(part) for part in self._run(calls))
-        return apply_failure_policy(result, clients, self._config.on_client_failure)
+        parts = self._train("train", weights, clients, key, epochs)
+        result = aggregation.merged(part.unpacked() for _, part in parts)
+        failed = apply_failure_policy([result], clients, self._config.on_client_failure)
+        return dataclasses.replace(result, failed=failed)
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
+        """See ``Executor``."""
+        updates: dict[int, WeightedSum] = {}
+        for share, parts in self._train("train_each", weights, clients, key, epochs):
+            updates.update(zip(share, (part.unpacked() for part in parts), strict=False))  # fewer if one failed
+        apply_failure_policy(updates.values(), clients, self._config.on_client_failure)
+        return {client: updates[client] for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
@@ -130,6 +135,16 @@ class RayExecutor:
     def close(self) -> None:
         """Ends the actors, which live as long as somebody holds them."""
         self._slots, self._sent = [], None
+
+    def _train(
+        self, method: str, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int
+    ) -> list[tuple[list[int], Any]]:
+        """Per actor that has work its clients, and what its method returned for them."""
+        sizes = self._sizes(training_samples=True)
+        packed = pack([sizes[client] * epochs for client in clients], len(self._slots))
+        shares = {slot: [clients[place] for place in places] for slot, places in enumerate(packed) if places}
+        calls = [_Call(slot, method, (self._ref(weights), share, key, epochs)) for slot, share in shares.items()]
+        return list(zip(shares.values(), self._run(calls), strict=True))
 
     def _evaluate(self, weights: Tensor, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         """``float64[2, len(clients)]`` accuracies and losses."""
@@ -240,11 +255,6 @@ def _bundles(specs: Sequence[dict[str, float]]) -> list[Resources]:
 
 def _resources(amounts: dict[str, float]) -> Resources:
     return Resources(amounts.get("CPU", 0.0), amounts.get("GPU", 0.0))
-
-
-def _unpacked(part: PackedSum) -> WeightedSum:
-    # A copy: what Ray returns is read-only memory of its object store.
-    return WeightedSum(torch.from_numpy(part.total.copy()), part.num_samples, part.bound, part.failed)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,7 +37,14 @@ class SerialExecutor:
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """See ``Executor``."""
         result = self._worker.train(weights, clients, key, epochs)
-        return apply_failure_policy(result, clients, self._config.on_client_failure)
+        failed = apply_failure_policy([result], clients, self._config.on_client_failure)
+        return dataclasses.replace(result, total=result.total.cpu(), failed=failed)
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
+        """See ``Executor``."""
+        updates = self._worker.train_each(weights, clients, key, epochs)
+        apply_failure_policy(updates, clients, self._config.on_client_failure)
+        return dict(zip(clients, updates, strict=True))
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""

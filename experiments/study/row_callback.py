@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.report.metrics import WINDOW
-from experiments.results.rows import RowWriter
+from experiments.results.rows import WINDOW, RowWriter
 
 if TYPE_CHECKING:
     from bippo_rllib import Bippo
 
+#: What the search compares: one round's accuracy swings too much between rounds.
 ROLLING_ACCURACY = "mean_accuracy_last_10"
-"""What the search compares: one round's accuracy swings too much between rounds."""
-
+#: Whether no round can follow, be it that all are run or that all clients have left.
 EPISODE_OVER = "episode_over"
-"""Whether no round can follow, be it that all are run or that all clients have left."""
+#: Columns of the row that go into Tune's result too.
+_LOGGED = (
+    "round",
+    "mean_accuracy",
+    "reward",
+    "energy_j",
+    "budget_j",
+    "num_trained",
+    "epsilon",
+    "fl_seconds",
+    "rl_seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class TrialInfo:
 
 
 class RowCallback(RLlibCallback):
-    """Joins the environment's last round, the sampler's epsilon and the timings to one row per `train()`.
+    """Joins the environment's last round, the sampler's epsilon and the timings to one row per ``train()``.
 
     Rows go to the trial's own folder; outside of Tune (a restored checkpoint, a benchmark) nothing is written, but the
     result still gets the numbers.
@@ -52,7 +62,7 @@ class RowCallback(RLlibCallback):
         self._energy_total_j = 0.0
 
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
-        """Find the trial's folder and the first round's epsilon."""
+        """Finds the trial's folder and the first round's epsilon."""
         storage = algorithm._storage
         if storage is not None:
             self._trial = str(storage.trial_dir_name)
@@ -61,12 +71,12 @@ class RowCallback(RLlibCallback):
         self._epsilon = _epsilon(algorithm)
 
     def on_policies_loaded(self, algorithm: Bippo) -> None:
-        """The first round is selected with another epsilon now, and round 0 may have been run."""
+        """Notes that the first round is selected with another epsilon now, and that round 0 may have been run."""
         self._epsilon = _epsilon(algorithm)
         self._env_seconds = algorithm.env_seconds
 
     def on_resumed(self, algorithm: Bippo) -> None:
-        """Go on after the round that a restored checkpoint was taken in."""
+        """Continues after the round in which a restored checkpoint was taken."""
         self._epsilon = _epsilon(algorithm)
         self._env_seconds = algorithm.env_seconds
         if self._writer is not None:
@@ -75,31 +85,20 @@ class RowCallback(RLlibCallback):
             self._energy_total_j = sum(row["energy_j"] for row in earlier)
 
     def on_train_result(self, *, algorithm: Bippo, result: dict[str, Any], **kwargs: Any) -> None:
-        """Write the round that this `train()` was."""
+        """Writes the round that this ``train()`` was."""
         row = self._row(algorithm, float(result["time_this_iter_s"]))
         if self._writer is not None:
             self._writer.append(row)
         self._recent.append(row["mean_accuracy"])
         self._energy_total_j += row["energy_j"]
-        names = (
-            "round",
-            "mean_accuracy",
-            "reward",
-            "energy_j",
-            "budget_j",
-            "num_trained",
-            "epsilon",
-            "fl_seconds",
-            "rl_seconds",
-        )
-        result.update({name: row[name] for name in names})
+        result.update({name: row[name] for name in _LOGGED})
         result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j
         result["warmup_energy_j"] = float(algorithm.parallel_env.warmup_energy_j)
 
     def flush(self) -> None:
-        """Write rows that are not on disk yet."""
+        """Writes rows that are not on disk yet."""
         if self._writer is not None:
             self._writer.flush()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.results.files import atomic_write
-from experiments.results.run_info import git_commit, machine, package_versions
+from experiments.results.provenance import git_commit, machine, package_versions
 
 ROWS_FILE = "overhead.json"
 BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
