@@ -17,27 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to select clients.
+    """A way to select clients."""
 
-    Attributes:
-        name: As in ``--methods``.
-        description: One line.
-        make_config: Makes the configuration that it starts from.
-        learns: False where no policy is trained, so that training settings change nothing but those in ``settings``.
-        federation: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
-        settings: Settings that this method has and others lack.
-        uses_client_reports: False where selection looks at nothing that clients report, so probing is not charged.
-        reference: True for a bound to compare methods with, which is no method itself: reports set it apart.
-    """
-
-    name: str
-    description: str
-    make_config: Callable[[], BippoConfig]
-    learns: bool = True
+    name: str  #: As in ``--methods``.
+    description: str  #: One line.
+    make_config: Callable[[], BippoConfig]  #: Makes the configuration that it starts from.
+    learns: bool = True  #: False where no policy is trained: training settings but ``settings`` change nothing.
+    #: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
     federation: Mapping[str, Any] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()
-    uses_client_reports: bool = True
-    reference: bool = False
+    settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
+    uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
+    reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
         """``federation`` with what the method needs, and without ``probing_epochs`` if it uses no client reports.

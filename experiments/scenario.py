@@ -13,47 +13,29 @@ from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What the paper's summary table prints for one method; None where it prints a dash.
+    """What the paper's summary table prints for one method; None where it prints a dash."""
 
-    Attributes:
-        rounds_to_target: Mean over seeds, in rounds.
-        rounds_to_target_std: Its standard deviation.
-        mean_accuracy: A share of 1, of what the scenario's ``paper_accuracy`` names.
-        accuracy_std: The paper does not say over what. Its size fits the spread over all rounds of all seeds, so we
-            print that beside it.
-    """
-
-    rounds_to_target: float | None
-    rounds_to_target_std: float | None
-    mean_accuracy: float
+    rounds_to_target: float | None  #: Mean over seeds, in rounds.
+    rounds_to_target_std: float | None  #: Its standard deviation.
+    mean_accuracy: float  #: A share of 1, of what the scenario's ``paper_accuracy`` names.
+    #: The paper does not say over what. Its size fits all rounds of all seeds, so we print that beside it.
     accuracy_std: float
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named setting.
-
-    Attributes:
-        federation: Keywords of ``envs.parallel_env`` without ``rounds``, ``seed``, ``data_dir`` and ``churn``.
-        rounds: FL rounds of a whole run.
-        target_accuracy: Of "rounds to target", a share of 1.
-        paper_section: Where the paper has it.
-        paper: What the paper prints, by method.
-        paper_accuracy: What the accuracies in ``paper`` are.
-        churn: Who joins and leaves after which of ``rounds`` rounds; in a shorter or longer run in proportion.
-        pretrained_on: Scenario of the same clients whose policies ``--init-from`` is meant to take.
-    """
+    """A named setting."""
 
     name: str
     description: str
-    federation: Mapping[str, Any]
-    rounds: int
-    target_accuracy: float
-    paper_section: str | None = None
-    paper: Mapping[str, PaperResult] = field(default_factory=dict)
-    paper_accuracy: str = "mean accuracy"
-    churn: tuple[ChurnEvent, ...] = ()
-    pretrained_on: str | None = None
+    federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` but rounds, seed, data_dir and churn.
+    rounds: int  #: FL rounds of a whole run.
+    target_accuracy: float  #: Of "rounds to target", a share of 1.
+    paper_section: str | None = None  #: Where the paper has it.
+    paper: Mapping[str, PaperResult] = field(default_factory=dict)  #: What the paper prints, by method.
+    paper_accuracy: str = "mean accuracy"  #: What the accuracies in ``paper`` are.
+    churn: tuple[ChurnEvent, ...] = ()  #: Of a run of ``rounds`` rounds; in a shorter or longer one in proportion.
+    pretrained_on: str | None = None  #: Scenario of the same clients whose policies ``--init-from`` is meant to take.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "federation", MappingProxyType(dict(self.federation)))

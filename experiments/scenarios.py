@@ -178,22 +178,8 @@ TRANSFER_SMALL = replace(
     pretrained_on="fashion-mnist",
 )
 
-SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
-    {
-        scenario.name: scenario
-        for scenario in (
-            DIGITS,
-            FASHION_MNIST,
-            CIFAR10,
-            TRANSFER,
-            CHURN,
-            SCALABILITY,
-            CIFAR10_SMALL,
-            TRANSFER_SMALL,
-            IMAGE_FOLDER,
-        )
-    }
-)
+_ALL = (DIGITS, FASHION_MNIST, CIFAR10, TRANSFER, CHURN, SCALABILITY, CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER)
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
 #: Experiments of the paper that are no study: name -> command and what it does.
 OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(

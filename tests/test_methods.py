@@ -75,7 +75,7 @@ def test_a_training_that_failed_is_in_the_row(ray_session: None, monkeypatch: py
     algo.train()
     (callback,) = (c for c in algo.callbacks if isinstance(c, RowCallback))
     row = callback._row(algo, 0.0)
-    assert (row["failed"], row["trained"], row["num_trained"]) == ([0], [1, 2, 3, 4, 5, 6, 7], 7)
+    assert (row["failed"], row["trained"], row["num_trained"]) == ((0,), (1, 2, 3, 4, 5, 6, 7), 7)
     assert row["energy_j"] == pytest.approx(sum(row["costs_j"]), rel=1e-9)
     algo.stop()
 

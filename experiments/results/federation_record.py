@@ -9,19 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ClientRecord:
-    """One client at the start of the run.
+    """One client at the start of the run."""
 
-    Attributes:
-        client: Its number.
-        labels: Training samples of each label it holds, by label index as text.
-        cpu_freq_hz: Of its device.
-        cost_j: Energy of one round.
-    """
-
-    client: int
-    labels: Mapping[str, int]
-    cpu_freq_hz: float
-    cost_j: float
+    client: int  #: Its number.
+    labels: Mapping[str, int]  #: Training samples of each label it holds, by label index as text.
+    cpu_freq_hz: float  #: Of its device.
+    cost_j: float  #: Energy of one round.
 
     @property
     def num_samples(self) -> int:

@@ -63,6 +63,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("rl_seconds", pa.float64(), "s", "wall time of algo.train() outside the environment"),
 )
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
+NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.int64(), pa.float64()))
 #: The only columns in which two runs of the same trial may differ.
 TIMING_COLUMNS = ("fl_seconds", "rl_seconds")
 SCHEMA = pa.schema([column.field() for column in COLUMNS])
@@ -121,12 +122,7 @@ class RowWriter:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """One trial's rows, all columns or those named.
-
-    Raises:
-        OSError: If the file cannot be read.
-        pa.ArrowException: If it is no Parquet file.
-    """
+    """One trial's rows, all columns or those named. OSError or ArrowException if the file cannot be read."""
     return pq.read_table(path, columns=columns, partitioning=None)  # a trial's folder may hold an equals sign
 
 

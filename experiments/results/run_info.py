@@ -22,25 +22,15 @@ RUN_FILE = "run.json"
 
 @dataclass(frozen=True)
 class PolicySource:
-    """Where a trial's policies come from.
+    """Where a trial's policies come from."""
 
-    Attributes:
-        checkpoint: Absolute path of its folder.
-        sha256: Hash of the file in it that holds the policies.
-        round: Rounds they were trained; None if the checkpoint does not say.
-        scenario: What they were trained on; empty if nothing beside the checkpoint says so, as are the next two.
-        method: By which method.
-        commit: By which code.
-        seed: With which seed; None if unknown.
-    """
-
-    checkpoint: str
-    sha256: str
-    round: int | None = None
-    scenario: str = ""
-    method: str = ""
-    commit: str = ""
-    seed: int | None = None
+    checkpoint: str  #: Absolute path of its folder.
+    sha256: str  #: Hash of the file in it that holds the policies.
+    round: int | None = None  #: Rounds they were trained; None if the checkpoint does not say.
+    scenario: str = ""  #: What they were trained on; empty if nothing beside the checkpoint says so.
+    method: str = ""  #: By which method; likewise.
+    commit: str = ""  #: By which code; likewise.
+    seed: int | None = None  #: With which seed; None if unknown.
 
     def __str__(self) -> str:
         """For example ``fashion-mnist, round 200``."""
@@ -49,53 +39,30 @@ class PolicySource:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a results folder was made from.
+    """What a results folder was made from."""
 
-    Attributes:
-        scenario: Its name.
-        target_accuracy: A share of 1.
-        rounds: FL rounds of a trial.
-        federation: Keywords of ``envs.parallel_env`` that all trials share.
-        methods: In the order they were asked for.
-        seeds: Likewise.
-        settings: The fixed ``--set`` values.
-        search: The searched expressions.
-        num_samples: Settings drawn from them.
-        draws: What was drawn, as Python literals.
-        command: As a user would type it again.
-        warmup_energy_j: Joules of round 0 by trial, which no row counts.
-        federation_record: The federation as it was built; None where the search changes it.
-        init_from: What policies started from; empty where from scratch.
-        init_policies: The checkpoint of each trial that started from one.
-        started: When, in ISO format; this and what follows is filled in on writing, and not compared.
-        commit: Of the checkout that ran; None without git.
-        packages: Versions of the packages a result may depend on.
-        churn_traces: SHA-256 of each churn trace file that the study reads, by path.
-        machine: Operating system, Python, cores and GPU names.
-        resumed: When, by which commit and with which packages it was resumed.
-    """
-
-    scenario: str
-    target_accuracy: float
-    rounds: int
-    federation: Mapping[str, Any]
-    methods: Sequence[str]
-    seeds: Sequence[int]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    search: Mapping[str, str] = field(default_factory=dict)
-    num_samples: int = 1
-    draws: Sequence[Mapping[str, str]] = field(default_factory=list)
-    command: str = ""
-    warmup_energy_j: Mapping[str, float] = field(default_factory=dict)
-    federation_record: FederationRecord | None = None
-    init_from: str = ""
-    init_policies: Mapping[str, PolicySource] = field(default_factory=dict)
-    started: str = field(compare=False, default="")
-    commit: str | None = field(compare=False, default=None)
-    packages: Mapping[str, str] = field(compare=False, default_factory=dict)
-    churn_traces: Mapping[str, str] = field(compare=False, default_factory=dict)
-    machine: Mapping[str, Any] = field(compare=False, default_factory=dict)
-    resumed: Sequence[Mapping[str, Any]] = field(compare=False, default_factory=list)
+    scenario: str  #: Its name.
+    target_accuracy: float  #: A share of 1.
+    rounds: int  #: FL rounds of a trial.
+    federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` that all trials share.
+    methods: Sequence[str]  #: In the order they were asked for.
+    seeds: Sequence[int]  #: Likewise.
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
+    search: Mapping[str, str] = field(default_factory=dict)  #: The searched expressions.
+    num_samples: int = 1  #: Settings drawn from them.
+    draws: Sequence[Mapping[str, str]] = field(default_factory=list)  #: What was drawn, as Python literals.
+    command: str = ""  #: As a user would type it again.
+    warmup_energy_j: Mapping[str, float] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
+    federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
+    init_from: str = ""  #: What policies started from; empty where from scratch.
+    init_policies: Mapping[str, PolicySource] = field(default_factory=dict)  #: By trial.
+    # What follows is filled in when the file is written, and not compared.
+    started: str = field(compare=False, default="")  #: When, in ISO format.
+    commit: str | None = field(compare=False, default=None)  #: Of the checkout that ran; None without git.
+    packages: Mapping[str, str] = field(compare=False, default_factory=dict)  #: Versions by name.
+    churn_traces: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 by path.
+    machine: Mapping[str, Any] = field(compare=False, default_factory=dict)  #: System, Python, cores, GPUs.
+    resumed: Sequence[Mapping[str, Any]] = field(compare=False, default_factory=list)  #: When, code, packages.
 
 
 _RUN_INFO = TypeAdapter(RunInfo)

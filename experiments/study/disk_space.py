@@ -1,4 +1,4 @@
-"""Detects disk-full errors and words the message."""
+"""Detects disk-full errors and words the message, without Ray."""
 
 from __future__ import annotations
 
@@ -6,24 +6,16 @@ import errno
 import os
 import shutil
 import tempfile
+import traceback
 from pathlib import Path
 
-_CODES = (errno.ENOSPC, errno.EDQUOT)
-_TEXTS = tuple(os.strerror(code) for code in _CODES)
+_SIGNS = tuple(sign for code in (errno.ENOSPC, errno.EDQUOT) for sign in (f"[Errno {code}]", os.strerror(code)))
 
 
 def is_disk_full(error: BaseException | str) -> bool:
-    """Whether an error, its cause, or the text of one from another process says that the disk is full."""
-    if isinstance(error, str):
-        return any(text in error for text in _TEXTS)
-    seen: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in seen:
-        if (isinstance(cause, OSError) and cause.errno in _CODES) or is_disk_full(str(cause)):
-            return True
-        seen.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return False
+    """Whether an error, one before it in its chain, or a text from another process says that the disk is full."""
+    text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+    return any(sign in text for sign in _SIGNS)
 
 
 def full_disk_message(results_dir: Path, can_resume: bool, resume_command: str) -> str:

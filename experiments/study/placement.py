@@ -12,19 +12,12 @@ from experiments.study.study import Study
 
 @dataclass(frozen=True)
 class Placement:
-    """What trials reserve.
+    """What trials reserve."""
 
-    Attributes:
-        side_by_side: Trials at a time.
-        execution: Who trains, with everything decided.
-        bundles: One per FL actor of a trial.
-        gpu_share: Of a trial that trains on a GPU itself.
-    """
-
-    side_by_side: int
-    execution: Execution
-    bundles: list[dict[str, float]] = field(default_factory=list)
-    gpu_share: float = 0.0
+    side_by_side: int  #: Trials at a time.
+    execution: Execution  #: Who trains, with everything decided.
+    bundles: list[dict[str, float]] = field(default_factory=list)  #: One per FL actor of a trial.
+    gpu_share: float = 0.0  #: Of a trial that trains on a GPU itself.
 
 
 def place(study: Study, nodes: Sequence[Resources]) -> Placement:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.results.rows import WINDOW, RowWriter
+from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
 
 if TYPE_CHECKING:
     from bippo_rllib import Bippo
@@ -20,23 +20,11 @@ if TYPE_CHECKING:
 ROLLING_ACCURACY = "mean_accuracy_last_10"
 #: Whether no round can follow, be it that all are run or that all clients have left.
 EPISODE_OVER = "episode_over"
-#: Columns of the row that go into Tune's result too.
-_LOGGED = (
-    "round",
-    "mean_accuracy",
-    "reward",
-    "energy_j",
-    "budget_j",
-    "num_trained",
-    "epsilon",
-    "fl_seconds",
-    "rl_seconds",
-)
 
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """What the rows of one trial have in common."""
+    """What the rows of one trial have in common, by column."""
 
     scenario: str
     method: str
@@ -67,8 +55,7 @@ class RowCallback(RLlibCallback):
         if storage is not None:
             self._trial = str(storage.trial_dir_name)
             self._writer = RowWriter(Path(storage.trial_fs_path))
-        self._env_seconds = algorithm.env_seconds
-        self._epsilon = _epsilon(algorithm)
+        self.on_policies_loaded(algorithm)
 
     def on_policies_loaded(self, algorithm: Bippo) -> None:
         """Notes that the first round is selected with another epsilon now, and that round 0 may have been run."""
@@ -77,8 +64,7 @@ class RowCallback(RLlibCallback):
 
     def on_resumed(self, algorithm: Bippo) -> None:
         """Continues after the round in which a restored checkpoint was taken."""
-        self._epsilon = _epsilon(algorithm)
-        self._env_seconds = algorithm.env_seconds
+        self.on_policies_loaded(algorithm)
         if self._writer is not None:
             earlier = self._writer.continue_after(algorithm.parallel_env.last_round.round)
             self._recent.extend(row["mean_accuracy"] for row in earlier)
@@ -91,7 +77,7 @@ class RowCallback(RLlibCallback):
             self._writer.append(row)
         self._recent.append(row["mean_accuracy"])
         self._energy_total_j += row["energy_j"]
-        result.update({name: row[name] for name in _LOGGED})
+        result.update({name: row[name] for name in NUMBER_COLUMNS})
         result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j
@@ -107,26 +93,12 @@ class RowCallback(RLlibCallback):
         in_env, self._env_seconds = algorithm.env_seconds - self._env_seconds, algorithm.env_seconds
         epsilon, self._epsilon = self._epsilon, _epsilon(algorithm)
         return {
-            "scenario": self._info.scenario,
-            "method": self._info.method,
-            "seed": self._info.seed,
+            **vars(self._info),
+            **{name: value for name, value in vars(last).items() if name in COLUMN_NAMES},
             "trial": self._trial,
-            "setting": self._info.setting,
-            "round": last.round,
-            "mean_accuracy": last.mean_accuracy,
-            "reward": last.reward,
-            "energy_j": last.energy_j,
-            "budget_j": last.budget_j,
             "num_clients": len(last.clients),
             "num_trained": len(last.trained),
-            "trained": list(last.trained),
-            "failed": list(last.failed),
-            "clients": list(last.clients),
-            "costs_j": list(last.costs_j),
-            "probing_j": last.probing_j,
-            "accuracies": list(last.accuracies),
             "epsilon": epsilon,
-            "fl_seconds": last.fl_seconds,
             "rl_seconds": max(0.0, train_seconds - in_env),
         }
 

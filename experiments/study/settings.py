@@ -14,20 +14,8 @@ from experiments.results.literals import literal
 from experiments.results.naming import close_matches, unknown_name
 
 ENV_PREFIX = "env."
-SEARCH_FUNCTIONS = (
-    "choice",
-    "grid_search",
-    "loguniform",
-    "lograndint",
-    "qlograndint",
-    "qloguniform",
-    "qrandint",
-    "qrandn",
-    "quniform",
-    "randint",
-    "randn",
-    "uniform",
-)
+_DISTRIBUTIONS = ("uniform", "loguniform", "randint", "lograndint", "randn")
+SEARCH_FUNCTIONS = ("choice", "grid_search", *_DISTRIBUTIONS, *(f"q{name}" for name in _DISTRIBUTIONS))
 _EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
 _EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
 _FIXED_BY_STUDY = {
@@ -143,11 +131,7 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
-    """Checks keys of the federation against the fields of its config, both without prefix.
-
-    Raises:
-        ValueError: For a key that is no field.
-    """
+    """Refuses keys of the federation that are no fields of its config; both without prefix."""
     for key in keys:
         if key not in fields:
             raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in fields]))

@@ -19,45 +19,26 @@ from experiments.study.trial_start import TrialStart
 
 @dataclass(frozen=True)
 class Study:
-    """What to run.
+    """What to run."""
 
-    Attributes:
-        scenario: Data, clients, devices, budget.
-        methods: Names.
-        seeds: Each is run with every method.
-        rounds: FL rounds of a trial.
-        results_dir: An absolute path.
-        data_dir: Where the data lies; None for ``$BIPPO_DATA``.
-        settings: As in ``--set``.
-        search: As in ``--search``.
-        num_samples: Settings to draw.
-        parallel_trials: Trials side by side; None for one per core.
-        checkpoint_every: In rounds.
-        execution: Who trains the clients, as asked for; its device is that of the federation, see ``placed_execution``.
-        command: As a user would type it again.
-        trials_left: Trials of a resumed study that are not finished; None for all of a new one.
-        init_from: What ``--init-from`` named.
-        sources: The checkpoint that each trial takes its policies from, by the name of the trial outside a search.
-        recorded_draws: The settings that a resumed study drew; None to draw them.
-    """
-
-    scenario: Scenario
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
-    rounds: int
-    results_dir: Path
-    data_dir: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    search: Mapping[str, str] = field(default_factory=dict)
-    num_samples: int = 1
-    parallel_trials: int | None = None
-    checkpoint_every: int = 10
-    execution: Execution = field(default_factory=Execution)
-    command: str = ""
-    trials_left: tuple[TrialStart, ...] | None = None
-    init_from: str = ""
+    scenario: Scenario  #: Data, clients, devices, budget.
+    methods: tuple[str, ...]  #: Names.
+    seeds: tuple[int, ...]  #: Each is run with every method.
+    rounds: int  #: FL rounds of a trial.
+    results_dir: Path  #: An absolute path.
+    data_dir: str | None = None  #: Where the data lies; None for ``$BIPPO_DATA``.
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: As in ``--set``.
+    search: Mapping[str, str] = field(default_factory=dict)  #: As in ``--search``.
+    num_samples: int = 1  #: Settings to draw.
+    parallel_trials: int | None = None  #: Trials side by side; None for one per core.
+    checkpoint_every: int = 10  #: In rounds.
+    execution: Execution = field(default_factory=Execution)  #: Who trains, as asked for; see ``placed_execution``.
+    command: str = ""  #: As a user would type it again.
+    trials_left: tuple[TrialStart, ...] | None = None  #: Not finished, of a resumed study; None for a new one.
+    init_from: str = ""  #: What ``--init-from`` named.
+    #: Where each trial's policies come from, by the name of the trial outside a search.
     sources: Mapping[str, PolicySource] = field(default_factory=dict)
-    recorded_draws: tuple[Mapping[str, Any], ...] | None = None
+    recorded_draws: tuple[Mapping[str, Any], ...] | None = None  #: Of a resumed search; None to draw them.
 
     @cached_property
     def draws(self) -> tuple[Mapping[str, Any], ...]:

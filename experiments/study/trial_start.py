@@ -9,25 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TrialStart:
-    """A trial to run.
+    """A trial to run."""
 
-    Attributes:
-        method: Its name.
-        seed: Of everything that is drawn.
-        resume_from: Checkpoint to go on from; empty to start from the beginning.
-        number: Tells the trials of a search apart; None outside one.
-        search: The settings drawn for this trial.
-        init_from: Checkpoint whose policies it starts with; empty for fresh ones.
-        init_sha256: Hash of those policies.
-    """
-
-    method: str
-    seed: int
-    resume_from: str = ""
-    number: int | None = None
-    search: Mapping[str, Any] = field(default_factory=dict)
-    init_from: str = ""
-    init_sha256: str = ""
+    method: str  #: Its name.
+    seed: int  #: Of everything that is drawn.
+    resume_from: str = ""  #: Checkpoint to go on from; empty to start from the beginning.
+    number: int | None = None  #: Tells the trials of a search apart; None outside one.
+    search: Mapping[str, Any] = field(default_factory=dict)  #: The settings drawn for this trial.
+    init_from: str = ""  #: Checkpoint whose policies it starts with; empty for fresh ones.
+    init_sha256: str = ""  #: Hash of those policies.
 
     @property
     def name(self) -> str:
