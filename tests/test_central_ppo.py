@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy_envs import Bandit, Workers
 
 from bippo_rllib.central.update import CentralStep, batch_of, joint_state, update_central
 from bippo_rllib.learning.adam import StackedAdam
@@ -109,7 +110,6 @@ def test_joint_state_takes_what_is_shared_once():
 
 def build(num_workers: int = 4, **environment):
     from bippo_rllib import CentralPPOConfig
-    from tests.toy_envs import Workers
 
     config = CentralPPOConfig().environment(Workers, env_config={"num_workers": num_workers, **environment})
     return config.debugging(seed=7)
@@ -196,7 +196,6 @@ def test_restored_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(make_algo, tmp
 
 def test_it_learns_which_client_pays(make_algo):
     from bippo_rllib import CentralPPOConfig
-    from tests.toy_envs import Bandit
 
     algo = make_algo(CentralPPOConfig().environment(Bandit).debugging(seed=7))
     for _ in range(300):
