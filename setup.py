@@ -29,6 +29,7 @@ setup(
         "matplotlib>=3.9",
         "pandas>=2.2",
         "pyarrow>=15",
+        "filelock>=3.12",
     ],
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
     classifiers=[

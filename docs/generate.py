@@ -13,7 +13,7 @@ sys.path.insert(0, str(DOCS.parent))
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
     from envs import FederatedRounds, FederationConfig, federated_rounds
-    from envs.rules import churn_trace
+    from envs.rules import churn_trace, leave_one_out
 
     specification = inspect.getdoc(federated_rounds)
     title, _, body = specification.partition("\n\n")
@@ -34,6 +34,10 @@ def environment_page() -> str:
             "trace files also on the command line.",
             "",
             _as_markdown(inspect.getdoc(churn_trace)).replace("Reads a churn schedule from", "A trace file is"),
+            "",
+            "## Leave-one-out rewards",
+            "",
+            _as_markdown(inspect.getdoc(leave_one_out).partition("\n\n")[2]),
             "",
             "## FederatedRounds",
             "",

@@ -12,44 +12,48 @@ Names are imported on first use (PEP 562), so ``from envs import energy`` loads 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_NAMES = {
+if TYPE_CHECKING:
+    from envs.config import FederationConfig as FederationConfig
+    from envs.data.datasets import load_dataset as load_dataset
+    from envs.execution import Execution as Execution
+    from envs.federated_rounds import FederatedRounds as FederatedRounds
+    from envs.federated_rounds import parallel_env as parallel_env
+    from envs.round_result import RoundResult as RoundResult
+    from envs.rules import energy as energy
+    from envs.rules import reward as reward
+    from envs.rules.churn import ChurnEvent as ChurnEvent
+    from envs.rules.device_change import DeviceChange as DeviceChange
+    from envs.rules.reward import accuracy_reward as accuracy_reward
+    from envs.training.ray_executor import RayExecutor as RayExecutor
+    from envs.training.serial_executor import SerialExecutor as SerialExecutor
+
+#: Public name -> its module; a module is its own.
+_HOMES = {
     "ChurnEvent": "rules.churn",
     "DeviceChange": "rules.device_change",
+    "Execution": "execution",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
     "RayExecutor": "training.ray_executor",
     "RoundResult": "round_result",
-    "SerialExecutor": "training.executors",
+    "SerialExecutor": "training.serial_executor",
     "accuracy_reward": "rules.reward",
+    "energy": "rules.energy",
     "load_dataset": "data.datasets",
     "parallel_env": "federated_rounds",
+    "reward": "rules.reward",
 }
-_MODULES = {"energy": "rules.energy", "reward": "rules.reward"}
 
-__all__ = [
-    "ChurnEvent",
-    "DeviceChange",
-    "FederatedRounds",
-    "FederationConfig",
-    "RayExecutor",
-    "RoundResult",
-    "SerialExecutor",
-    "accuracy_reward",
-    "energy",
-    "load_dataset",
-    "parallel_env",
-    "reward",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    if name in _NAMES:
-        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+    return module if _HOMES[name].endswith(f".{name}") else getattr(module, name)
 
 
 def __dir__() -> list[str]:

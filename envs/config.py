@@ -9,7 +9,8 @@ from typing import Any
 
 from envs.checks import one_per_client, share
 from envs.config_checks import check_fields
-from envs.data.defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
 from envs.rules.device_change import DeviceChange
@@ -18,22 +19,12 @@ from envs.rules.device_change import DeviceChange
 CHEAP_FREQ_HZ = 700e6
 EXPENSIVE_FREQ_HZ = 1500e6
 
-#: Fields of ``FederationConfig`` that may be given as lists and are kept as tuples.
-_TUPLES = (
-    "train_samples",
-    "test_samples",
-    "cpu_freq_hz",
-    "late_labels",
-    "churn",
-    "churn_leave_rate",
-    "churn_return_rate",
-    "device_changes",
-)
-
 
 @dataclass(frozen=True)
 class FederationConfig:
     """A federation. Every field has a default; where that is None, the properties below give what it stands for.
+
+    Lists are taken as tuples.
 
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
@@ -50,9 +41,12 @@ class FederationConfig:
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
             ``dirichlet_over_clients`` one number, the mean.
         test_samples: Test samples per client, likewise.
+        noisy_clients: Ids of clients with wrong training labels; their test labels are right. A constant of the
+            scenario: the seed changes which labels are wrong and how, not whose.
+        label_noise: Share of a noisy client's training labels that is drawn anew, uniformly over all classes.
         cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
             700 MHz and the rest at 1,500 MHz.
-        device_changes: Clients whose frequency, and so cost, changes in mid-run.
+        device_changes: Clients whose frequency, and so cost, changes during a run.
         churn: ``ChurnEvent(round, client, kind)`` for each time a client joins or leaves at the end of a round from 1
             to ``rounds - 1``, in any order. A client whose first event is a join is absent before it; all others are
             live at the start.
@@ -67,12 +61,14 @@ class FederationConfig:
         budget_share: Budget of a round as a share of what one round of all clients live at the start costs then. In
             joules it stays the same, whoever joins or leaves.
         budget_j: Budget in joules, instead of the share: ``math.inf`` for no limit; 0 means that nobody ever trains.
-        probing_epochs: What every live client spends in every round to tell its loss or accuracy, in local epochs: only
-            computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
+        probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
+            only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
-        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``.
-        reward_base: Lambda of either reward.
+        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
+            participant's own effect.
+        reward_base: Lambda of any reward.
         reward_target: Target accuracy of ``accuracy_target``.
+        credit_clients: Clients that evaluate the models of ``leave_one_out``, drawn anew in every round; None for all.
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
@@ -100,6 +96,8 @@ class FederationConfig:
     late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
+    noisy_clients: tuple[int, ...] = ()
+    label_noise: float = 1.0
     cpu_freq_hz: tuple[float, ...] | None = None
     device_changes: tuple[DeviceChange, ...] = ()
     churn: tuple[ChurnEvent, ...] = ()
@@ -116,6 +114,7 @@ class FederationConfig:
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
+    credit_clients: int | None = None
     with_loss: bool = False
     on_overrun: str = "raise"
     seed: int = 0
@@ -129,10 +128,11 @@ class FederationConfig:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        for name in _TUPLES:
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        check_fields(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        check_fields(vars(self))
+        _ = self.execution  # checks its fields
         self.churn_schedule()
 
     @property
@@ -164,6 +164,11 @@ class FederationConfig:
     def start_freq_hz(self) -> tuple[float, ...]:
         """``[num_clients]`` CPU frequencies at the start."""
         return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
+
+    @property
+    def execution(self) -> Execution:
+        """Who trains, as one value."""
+        return Execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)
 
     def churn_schedule(self) -> ChurnSchedule:
         """Who joins and leaves when; reads ``churn_trace``."""

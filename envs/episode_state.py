@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from envs.checks import positive
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.round_result import RoundResult
 
 
@@ -55,10 +56,45 @@ class EpisodeState:
     last_round: RoundResult | None
     probing_j: float = 0.0
 
+    @classmethod
+    def begin(
+        cls, key: RoundKey, live: tuple[int, ...], weights: Tensor, cpu_freq_hz: Sequence[float], with_loss: bool
+    ) -> EpisodeState:
+        """The state after round 0, before anybody is evaluated and reports costs."""
+        num_clients = len(cpu_freq_hz)
+        return cls(
+            seed=key.seed,
+            episode=key.episode,
+            round=key.round,
+            live=live,
+            stays=np.isin(np.arange(num_clients), live).astype(np.int64),
+            weights=weights,
+            accuracies=np.zeros(num_clients),
+            losses=np.zeros(num_clients) if with_loss else None,
+            participated=np.zeros(num_clients, dtype=bool),
+            dropped=np.zeros(num_clients, dtype=bool),
+            failed=np.zeros(num_clients, dtype=bool),
+            granted_j=np.zeros(num_clients),
+            cpu_freq_hz=np.array(cpu_freq_hz, dtype=np.float64),
+            costs_j=np.zeros(num_clients),
+            last_round=None,
+        )
+
     @property
     def key(self) -> RoundKey:
         """Of the last round done."""
         return RoundKey(self.seed, self.episode, self.round)
+
+    @property
+    def next_key(self) -> RoundKey:
+        """Of the next round."""
+        return RoundKey(self.seed, self.episode, self.round + 1)
+
+    def set_flags(self, trained: Sequence[int], failed: Sequence[int], dropped: Sequence[int]) -> None:
+        """Who took part in the last round, whose training failed, and who was turned down."""
+        for flags, clients in ((self.participated, trained), (self.failed, failed), (self.dropped, dropped)):
+            flags[:] = False
+            flags[list(clients)] = True
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes.
@@ -89,8 +125,6 @@ class EpisodeState:
             if found != expected:
                 raise ValueError(f"the state has {found} {what}, this env {expected}; use the same configuration")
         fields = copy.deepcopy(state)
-        # Checkpoints older than on_client_failure do not name clients that failed.
-        fields.setdefault("failed", np.zeros_like(fields["dropped"]))
         if fields["last_round"] is not None:
             fields["last_round"] = RoundResult(**fields["last_round"])
         return cls(**fields)

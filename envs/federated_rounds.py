@@ -6,7 +6,7 @@
 | Agents | ``client_000``, ``client_001``, ...; a client that returns is ``client_003#1``, then ``client_003#2``, ... |
 | Actions | ``Discrete(2)``: 1 trains in this round, 0 does not |
 | Observations | ``float32[5]`` |
-| Reward | one for the team, every agent gets the same |
+| Reward | one for the team, every agent gets the same; with ``leave_one_out`` one of its own for each participant |
 | Episode | ``rounds`` steps, or until nobody is live; then all agents are truncated; nothing is terminal |
 
 **Observation**, after the round that just ended:
@@ -28,11 +28,12 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
 the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
-to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``.
+to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and ``leave_one_out``: each
+participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean accuracy (``envs.rules.leave_one_out``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
-training samples; with ``with_loss=True``), ``budget_share_j`` (joules granted in the last round, 0 if not selected),
+training samples; with ``with_loss=True``), ``granted_j`` (joules granted in the last round, 0 if not selected),
 ``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed).
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
@@ -49,7 +50,7 @@ force from the round after it.
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
 or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` and the
-round's energy are 0, until some leave. Infos go on telling losses and accuracies, unpaid.
+round's energy are 0, until some leave. Infos still contain losses and accuracies, free of charge.
 
 **Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
@@ -63,7 +64,7 @@ for the agents that were live in it and for those that join. After the last roun
 - *Returns*: in a later round, with the same samples, as another agent. ``possible_agents`` holds all agents known so
   far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
 - *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
-  reward is 0 and ``last_round.selected`` is empty.
+  reward is 0 and ``last_round.trained`` is empty.
 - *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going.
 
 **Seeds.** ``reset(seed=s)`` draws samples, initialisation and shuffles from ``s``. ``reset()`` starts the next episode:
@@ -81,15 +82,14 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
-from envs.agent_views import info, observation_rows
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
-from envs.observation import cost_shares, observation_space
-from envs.round_key import RoundKey
+from envs.observation import cost_shares, info, observation_rows, observation_space
+from envs.rng import RoundKey
 from envs.round_result import RoundResult
-from envs.rules.budget import admitted
-from envs.training.executors import Executor
+from envs.rules.budget import admit_within_budget
+from envs.training.executor import Executor
 
 Observations = dict[str, np.ndarray]
 Infos = dict[str, dict[str, Any]]
@@ -162,7 +162,7 @@ class FederatedRounds(ParallelEnv):
 
     @property
     def costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` joules each client reports for the next round."""
+        """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
 
     @property
@@ -174,7 +174,7 @@ class FederatedRounds(ParallelEnv):
         """Runs round 0 and nothing more.
 
         Args:
-            seed: Starts episode 0 of this seed; None goes on to the next episode, the first being that of
+            seed: Starts episode 0 of this seed; None starts the next episode, the first being that of
                 ``config.seed``.
             options: Ignored.
 
@@ -204,28 +204,28 @@ class FederatedRounds(ParallelEnv):
         state = self._live_state()
         wanted = wanted_clients(actions, self._clients)
         budget_j = self._federation.training_budget_j(state)
-        selected, dropped, energy_j = admitted(
+        selected, dropped, energy_j = admit_within_budget(
             wanted, state.costs_j, budget_j, self._federation.names, self.config.on_overrun
         )
         done = self._federation.run_round(state, selected, dropped, energy_j)
         ended = state.round >= self.config.rounds
         seen = self._agents_of(state, sorted(done.clients + done.joined))
-        joined, left = set(done.joined), set(done.left)
+        rewards, departed = dict(zip(done.clients, done.rewards, strict=True)), set(done.departed)
         result = (
             self._observations(state, seen),
-            {agent: 0.0 if client in joined else done.reward for agent, client in seen.items()},
+            {agent: rewards.get(client, 0.0) for agent, client in seen.items()},
             dict.fromkeys(seen, False),
-            {agent: ended or client in left for agent, client in seen.items()},
+            {agent: ended or client in departed for agent, client in seen.items()},
             self._infos(state, seen),
         )
         if ended:
             state.live = ()
-        if ended or joined or left:
-            self._go_on(state, done.joined)
+        if ended or done.joined or departed:
+            self._update_agents(state, done.joined)
         return result
 
     def close(self) -> None:
-        """Ends the workers that train, such as Ray actors; the env may go on, then with new ones."""
+        """Ends the workers that train, such as Ray actors; the env remains usable, then with new ones."""
         self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
@@ -233,11 +233,11 @@ class FederatedRounds(ParallelEnv):
         self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:
-        """All that is needed to go on bit for bit, as plain Python, NumPy and torch values; None before ``reset``."""
+        """All that is needed to resume bit for bit, as plain Python, NumPy and torch values; None before ``reset``."""
         return None if self._state is None else self._state.to_dict()
 
     def set_state(self, state: dict[str, Any] | None) -> None:
-        """Goes on from what ``get_state`` of an env with the same configuration returned.
+        """Resumes from what ``get_state`` of an env with the same configuration returned.
 
         Raises:
             ValueError: If the state is that of another number of clients, another model or another churn schedule.
@@ -251,7 +251,11 @@ class FederatedRounds(ParallelEnv):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles configuration and state; data is loaded and dealt again where the env is unpickled."""
-        return _unpickled, (type(self), self.config, self._make_executor, self.get_state())
+        return type(self), (self.config, self._make_executor), self.get_state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """See ``__reduce__``."""
+        self.set_state(state)
 
     def _live_state(self) -> EpisodeState:
         if self._state is None or not self._state.live:
@@ -259,7 +263,7 @@ class FederatedRounds(ParallelEnv):
         return self._state
 
     def _begin(self, state: EpisodeState | None) -> None:
-        """Goes on from ``state``, with the agents known in it."""
+        """Resumes from ``state``, with the agents known in it."""
         self._state: EpisodeState | None = state
         known = self._federation.schedule.num_stays
         if state is not None:
@@ -268,8 +272,8 @@ class FederatedRounds(ParallelEnv):
         self._clients = {} if state is None else self._agents_of(state, state.live)
         self.agents: list[str] = list(self._clients)
 
-    def _go_on(self, state: EpisodeState, joined: Sequence[int]) -> None:
-        """Goes on with other live clients; ``joined`` are new among them."""
+    def _update_agents(self, state: EpisodeState, joined: Sequence[int]) -> None:
+        """Follows a change of the live clients; ``joined`` are new among them."""
         add_known(self.possible_agents, self._agents_of(state, joined))
         self._clients = self._agents_of(state, state.live)
         self.agents = list(self._clients)
@@ -286,14 +290,3 @@ class FederatedRounds(ParallelEnv):
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
         sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)
         return {agent: info(state, client, sizes[client], budget_j) for agent, client in seen.items()}
-
-
-def _unpickled(
-    env_class: type[FederatedRounds],
-    config: FederationConfig,
-    make_executor: Callable[[FederationConfig], Executor] | None,
-    state: dict[str, Any] | None,
-) -> FederatedRounds:
-    env = env_class(config, make_executor)
-    env.set_state(state)
-    return env

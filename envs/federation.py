@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from torch import nn
@@ -11,18 +11,20 @@ from torch import nn
 from envs.agent_ids import client_names
 from envs.config import FederationConfig
 from envs.data.datasets import load_dataset
-from envs.data.partition import Partition, make_partition
+from envs.data.partition import Partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
-from envs.rng import keyed_seed
-from envs.round_key import RoundKey
+from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
-from envs.rules.reward import REWARDS
+from envs.rules.leave_one_out import drawn_clients
+from envs.rules.reward import LEAVE_ONE_OUT, REWARDS
 from envs.training import aggregation
-from envs.training.executors import Executor, new_executor
-from envs.training.models import build_model, get_flat, num_parameters, num_weights
+from envs.training.aggregation import WeightedSum
+from envs.training.executor import Executor
+from envs.training.executors import new_executor
+from envs.training.models import build_model, get_flat, num_parameters
 
 
 class Federation:
@@ -58,11 +60,11 @@ class Federation:
         self._assigned_seed: int | None = None
         self._dataset = load_dataset(config.dataset, config.data_dir)
         self.names = client_names(config.num_clients)
-        partition = self._partition(config.seed)
+        partition = Partition.of(config, self._dataset, config.seed)
         self.labels = partition.labels
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
-        self.num_parameters, self.num_weights = num_parameters(model), num_weights(model)
+        self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
@@ -70,8 +72,9 @@ class Federation:
         live = list(self.schedule.live_at_start)
         live_names = [self.names[client] for client in live]
         probing_j = self.cost_model.probing_j(config.start_freq_hz, live)
+        credit_j = self.cost_model.highest_credit_j(config.start_freq_hz, live)
         self.budget_j = round_budget_j(
-            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j
+            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j, credit_j
         )
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
 
@@ -83,32 +86,16 @@ class Federation:
 
     def start(self, key: RoundKey) -> EpisodeState:
         """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
-        config, clients = self.config, self.schedule.live_at_start
+        live = self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        trained = self._ready_executor(key.seed).train(initial, clients, key, epochs=1)
-        if not trained.num_samples:
-            raise ValueError(f"no client's training succeeded in round 0: {trained.failed[0].reason}")
-        freqs = self.cost_model.changed(np.array(config.start_freq_hz, dtype=np.float64), round_index=1)
-        is_live = np.isin(np.arange(config.num_clients), clients)
-        state = EpisodeState(
-            seed=key.seed,
-            episode=key.episode,
-            round=0,
-            live=clients,
-            stays=is_live.astype(np.int64),
-            weights=aggregation.mean(trained),
-            accuracies=np.zeros(config.num_clients),
-            losses=np.zeros(config.num_clients) if config.with_loss else None,
-            participated=is_live & ~np.isin(np.arange(config.num_clients), _failed_of(trained)),
-            dropped=np.zeros(config.num_clients, dtype=bool),
-            failed=np.isin(np.arange(config.num_clients), _failed_of(trained)),
-            granted_j=np.zeros(config.num_clients),
-            cpu_freq_hz=freqs,
-            costs_j=self.cost_model.costs_j(freqs),
-            last_round=None,
-            probing_j=self.cost_model.probing_j(freqs, clients),
-        )
-        self._evaluate(state, clients)
+        result = self._ready_executor(key.seed).train(initial, live, key, epochs=1)
+        if not result.num_samples:
+            raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
+        weights, failed = aggregation.mean(result), _failed_of(result)
+        state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
+        state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
+        self._report_costs(state)
+        self._evaluate(state, live)
         return state
 
     def training_budget_j(self, state: EpisodeState) -> float:
@@ -120,33 +107,36 @@ class Federation:
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
         probing_j = split_budget(self.budget_j, state.probing_j)[0]
-        failed = self._train(state, selected) if selected else []
+        failed, own = self._train(state, selected) if selected else ([], {})
         trained = sorted(set(selected) - set(failed))
-        joined, left = self._changes(state)
+        joined, departed = self._changes(state)
         self._evaluate(state, joined)
-        stayed = [client for client in live if client not in left]
+        stayed = [client for client in live if client not in departed]
+        reward, rewards = self._rewards(state, before, stayed if trained else [], own)
         state.round += 1
         state.last_round = RoundResult(
             round=state.round,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
-            reward=self._reward(before[stayed], state.accuracies[stayed]) if trained and stayed else 0.0,
+            reward=reward,
+            rewards=rewards,
             energy_j=probing_j + energy_j,
             budget_j=self.budget_j,
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
-            selected=tuple(trained),
+            trained=tuple(trained),
             failed=tuple(sorted(failed)),
             dropped=tuple(sorted(dropped)),
             joined=joined,
-            left=left,
+            departed=departed,
             accuracies=tuple(state.accuracies[list(live)].tolist()),
             fl_seconds=time.perf_counter() - started,
             probing_j=probing_j,
         )
-        self._book(state, trained, failed, dropped)
+        state.set_flags(trained, failed, dropped)
+        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
         state.live = tuple(sorted([*stayed, *joined]))
         state.stays[list(joined)] += 1
-        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
+        self._report_costs(state)
         return state.last_round
 
     def _changes(self, state: EpisodeState) -> Changes:
@@ -155,20 +145,57 @@ class Federation:
             return Changes()
         return self.schedule.changes(state.live, state.seed, state.episode, state.round + 1)
 
+    def _train(self, state: EpisodeState, selected: list[int]) -> tuple[list[int], dict[int, float]]:
+        """A new global model, unless all ``selected`` fail.
+
+        Returns:
+            Those that fail, and the reward of each participant if it has one of its own.
+        """
+        executor = self._ready_executor(state.seed)
+        work = state.weights, selected, state.next_key, self.config.local_epochs
+        if self.config.reward != LEAVE_ONE_OUT:
+            result, without = executor.train(*work), {}
+        else:
+            updates = executor.train_each(*work)
+            result = aggregation.merged(updates.values())
+            without = self._accuracies_without(state, updates, result)
+        if result.num_samples:
+            state.weights = aggregation.mean(result)
+            self._evaluate(state, state.live)
+        complete = state.accuracies[list(self._credit_clients(state))]
+        return _failed_of(result), {client: self._reward(others, complete) for client, others in without.items()}
+
+    def _accuracies_without(
+        self, state: EpisodeState, updates: Mapping[int, WeightedSum], result: WeightedSum
+    ) -> dict[int, np.ndarray]:
+        """By participant, the credit clients' accuracies of the model averaged over the others."""
+        executor, clients = self._ready_executor(state.seed), self._credit_clients(state)
+        accuracies = {}
+        for client, update in updates.items():
+            others = aggregation.minus(result, update)
+            if update.num_samples and others.num_samples:
+                accuracies[client] = executor.accuracies(aggregation.mean(others), clients)
+            elif update.num_samples:  # alone: without it the model would have stayed as it is
+                accuracies[client] = state.accuracies[list(clients)]
+        return accuracies
+
+    def _rewards(
+        self, state: EpisodeState, before: np.ndarray, stayed: list[int], own: Mapping[int, float]
+    ) -> tuple[float, tuple[float, ...]]:
+        """The round's reward, and those of the clients live in it; ``stayed`` and ``own`` are empty if none trained."""
+        if self.config.reward == LEAVE_ONE_OUT:
+            return sum(own.values()) / max(1, len(own)), tuple(own.get(client, 0.0) for client in state.live)
+        reward = self._reward(before[stayed], state.accuracies[stayed]) if stayed else 0.0
+        return reward, (reward,) * len(state.live)
+
     def _reward(self, before: np.ndarray, after: np.ndarray) -> float:
         config = self.config
         previous, current = float(np.mean(before)), float(np.mean(after))
         return REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
 
-    def _train(self, state: EpisodeState, selected: list[int]) -> list[int]:
-        """A new global model, unless all ``selected`` fail; returns those that do."""
-        executor = self._ready_executor(state.seed)
-        key = RoundKey(state.seed, state.episode, state.round + 1)
-        trained = executor.train(state.weights, selected, key, self.config.local_epochs)
-        if trained.num_samples:
-            state.weights = aggregation.mean(trained)
-            self._evaluate(state, state.live)
-        return _failed_of(trained)
+    def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
+        """Who evaluates for leave-one-out rewards in the next round."""
+        return drawn_clients(state.live, self.config.credit_clients, state.next_key)
 
     def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:
         """The global model on ``clients``."""
@@ -179,14 +206,12 @@ class Federation:
         if state.losses is not None:
             state.losses[index] = executor.losses(state.weights, clients)
 
-    def _book(self, state: EpisodeState, trained: list[int], failed: list[int], dropped: list[int]) -> None:
-        """Who took part at which cost, and then the costs the clients report for the next round."""
-        for flags, clients in ((state.participated, trained), (state.failed, failed), (state.dropped, dropped)):
-            flags[:] = False
-            flags[clients] = True
-        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
+    def _report_costs(self, state: EpisodeState) -> None:
+        """What the clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
-        state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz)
+        credit_j = self.cost_model.credit_j(state.cpu_freq_hz, self._credit_clients(state))
+        state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz) + credit_j
+        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
 
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)
@@ -196,25 +221,11 @@ class Federation:
         if self._executor is None:
             self._executor = (self._make_executor or new_executor)(self.config)
         if self._assigned_seed != seed:
-            self._executor.assign(self._partition(seed))
+            self._executor.assign(Partition.of(self.config, self._dataset, seed))
             self._assigned_seed = seed
         return self._executor
 
-    def _partition(self, seed: int) -> Partition:
-        data, config = self._dataset, self.config
-        return make_partition(
-            config.partition,
-            data.train_labels.numpy(),
-            data.test_labels.numpy(),
-            len(data.classes),
-            config.train_sizes,
-            config.test_sizes,
-            alpha=config.alpha,
-            late_labels=config.late_labels,
-            seed=seed,
-        )
 
-
-def _failed_of(trained: aggregation.WeightedSum) -> list[int]:
+def _failed_of(trained: WeightedSum) -> list[int]:
     """Clients whose training failed."""
     return [failure.client for failure in trained.failed]

@@ -1,11 +1,15 @@
-"""The observations of clients, ``float32[N, 5]``, and their space. Pure functions."""
+"""What agents see: observations, ``float32[5]``, their space, and infos."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
+
+from envs.episode_state import EpisodeState
 
 #: Columns of an observation.
 MEAN_ACCURACY, DATA_SIZE, OWN_ACCURACY, COST_SHARE, TRAINED_LAST_ROUND = range(5)
@@ -19,37 +23,31 @@ def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
 
 
-def build_observations(
-    accuracies: np.ndarray,
-    num_samples: np.ndarray,
-    costs_j: np.ndarray,
-    budget_j: float,
-    participated: np.ndarray,
-    *,
-    mean_accuracy: float,
-    most_samples: int,
+def observation_rows(
+    state: EpisodeState, clients: Sequence[int], num_samples: np.ndarray, budget_j: float, high: np.ndarray
 ) -> np.ndarray:
-    """Observations of clients after a round.
+    """Observations of ``clients``, columns as named by the constants of this module, cut off at ``high``.
+
+    The mean accuracy is that over the live clients; over ``clients`` if none is live any more.
 
     Args:
-        accuracies: ``[N]`` accuracy of the global model on each client's test set.
-        num_samples: ``[N]`` training samples.
-        costs_j: ``[N]`` joules of one round.
+        state: After a round.
+        clients: Client ids.
+        num_samples: ``int64[num_clients]`` training samples.
         budget_j: Joules the next round may spend in all.
-        participated: ``[N]`` whether each client trained in the last round.
-        mean_accuracy: Mean accuracy over the live clients.
-        most_samples: Training samples of the federation's largest client, live or not.
+        high: ``float32[5]`` upper bounds.
 
     Returns:
-        ``float32[N, 5]``, columns as named by the constants of this module.
+        ``float32[len(clients), 5]``.
     """
-    observations = np.empty((len(accuracies), OBSERVATION_SIZE), dtype=np.float32)
-    observations[:, MEAN_ACCURACY] = mean_accuracy
-    observations[:, DATA_SIZE] = num_samples / most_samples
-    observations[:, OWN_ACCURACY] = accuracies
-    observations[:, COST_SHARE] = cost_shares(costs_j, budget_j)
-    observations[:, TRAINED_LAST_ROUND] = participated
-    return observations
+    index = list(clients)
+    rows = np.empty((len(index), OBSERVATION_SIZE), dtype=np.float32)
+    rows[:, MEAN_ACCURACY] = np.mean(state.accuracies[list(state.live) or index])
+    rows[:, DATA_SIZE] = num_samples[index] / np.max(num_samples)
+    rows[:, OWN_ACCURACY] = state.accuracies[index]
+    rows[:, COST_SHARE] = cost_shares(state.costs_j[index], budget_j)
+    rows[:, TRAINED_LAST_ROUND] = state.participated[index]
+    return np.minimum(rows, high, out=rows)
 
 
 def cost_shares(costs_j: np.ndarray, budget_j: float) -> np.ndarray:
@@ -59,3 +57,19 @@ def cost_shares(costs_j: np.ndarray, budget_j: float) -> np.ndarray:
     if budget_j == 0.0:
         return np.ones(len(costs_j))
     return np.asarray(costs_j) / budget_j
+
+
+def info(state: EpisodeState, client: int, num_samples: int, budget_j: float) -> dict[str, Any]:
+    """The info of one client, see ``envs.federated_rounds``; ``budget_j`` is what training may cost in all."""
+    entries = {
+        "cost": float(state.costs_j[client]),
+        "budget": budget_j,
+        "accuracy": float(state.accuracies[client]),
+        "num_samples": num_samples,
+        "granted_j": float(state.granted_j[client]),
+        "dropped": bool(state.dropped[client]),
+        "failed": bool(state.failed[client]),
+    }
+    if state.losses is not None:
+        entries["loss"] = float(state.losses[client])
+    return entries

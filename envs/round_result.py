@@ -12,33 +12,35 @@ class RoundResult:
     Attributes:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
-        reward: The team's reward, over the clients that stay.
+        reward: The team's reward, over the clients that stay; with ``leave_one_out`` the mean over ``trained``.
+        rewards: ``[N]`` reward of each of ``clients``.
         energy_j: Joules spent: by the clients that trained or failed, and on probing.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
-        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``.
-        selected: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
+        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit for its reward included.
+        trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
-        left: Client ids that left at the end of the round, ascending; among ``clients``.
+        departed: Client ids that left at the end of the round, ascending; among ``clients``.
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
         probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
         failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
-            ``selected``, and ``energy_j`` counts them.
+            ``trained``, and ``energy_j`` counts them.
     """
 
     round: int
     mean_accuracy: float
     reward: float
+    rewards: tuple[float, ...]
     energy_j: float
     budget_j: float
     clients: tuple[int, ...]
     costs_j: tuple[float, ...]
-    selected: tuple[int, ...]
+    trained: tuple[int, ...]
     dropped: tuple[int, ...]
     joined: tuple[int, ...]
-    left: tuple[int, ...]
+    departed: tuple[int, ...]
     accuracies: tuple[float, ...]
     fl_seconds: float = field(compare=False)
     probing_j: float = 0.0

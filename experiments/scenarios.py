@@ -14,7 +14,7 @@ from envs.config import CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ, paper_cpu_freq_hz
 from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 from experiments.scenario import PaperResult, Scenario
 
-__all__ = ["ELSEWHERE", "SCENARIOS", "PaperResult", "Scenario"]
+__all__ = ["OTHER_COMMANDS", "SCENARIOS", "PaperResult", "Scenario"]
 
 # What all of the paper's experiments with 20 clients share (section 5.1 and its table of hyperparameters).
 _PAPER: Mapping[str, Any] = {
@@ -63,7 +63,7 @@ FASHION_MNIST = Scenario(
 
 CIFAR10 = Scenario(
     name="cifar10",
-    description="CIFAR-10 with ResNet-18, 20 non-IID clients, budget 10 % of all clients' energy (wants a GPU)",
+    description="CIFAR-10 with ResNet-18, 20 non-IID clients, budget 10 % of all clients' energy (needs a GPU)",
     federation={**_PAPER, "dataset": "cifar10", "model": "resnet18", "train_samples": 1000, "budget_share": 0.10},
     rounds=200,
     target_accuracy=0.40,
@@ -122,7 +122,6 @@ CHURN = Scenario(
         ChurnEvent(150, 0, LEAVE),  # cheap, all labels
         ChurnEvent(150, 2, LEAVE),  # expensive, all labels
     ),
-    compared_with="fashion-mnist",
 )
 
 MEDIUM_FREQ_HZ = 1430e6
@@ -156,7 +155,7 @@ SCALABILITY = Scenario(
 TRANSFER = replace(
     CIFAR10,
     name="transfer",
-    description="cifar10 for policies from fashion-mnist (--init-from); from scratch without (wants a GPU)",
+    description="cifar10 for policies from fashion-mnist (--init-from); from scratch without (needs a GPU)",
     paper_section="5.4",
     paper={},
     pretrained_on="fashion-mnist",
@@ -179,28 +178,36 @@ TRANSFER_SMALL = replace(
     pretrained_on="fashion-mnist",
 )
 
-SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
-    {
-        scenario.name: scenario
-        for scenario in (
-            DIGITS,
-            FASHION_MNIST,
-            CIFAR10,
-            TRANSFER,
-            CHURN,
-            SCALABILITY,
-            CIFAR10_SMALL,
-            TRANSFER_SMALL,
-            IMAGE_FOLDER,
-        )
-    }
+# Fixed before any run: six of 20, in every quarter; 1 and 6 are cheap, the others expensive.
+_NOISY: Mapping[str, Any] = {"noisy_clients": (1, 3, 6, 8, 12, 17), "label_noise": 1.0}
+
+DIGITS_NOISY = replace(
+    DIGITS,
+    name="digits-noisy",
+    description="digits in which six of the 20 clients, of every kind, train on random labels",
+    federation={**DIGITS.federation, **_NOISY},
 )
 
+FASHION_MNIST_NOISY = replace(
+    FASHION_MNIST,
+    name="fashion-mnist-noisy",
+    description="fashion-mnist in which six of the 20 clients, of every kind, train on random labels",
+    federation={**FASHION_MNIST.federation, **_NOISY},
+    paper_section="",
+    paper={},
+)
+
+_ALL = (
+    *(DIGITS, DIGITS_NOISY, FASHION_MNIST, FASHION_MNIST_NOISY, CIFAR10, TRANSFER),
+    *(CHURN, SCALABILITY, CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER),
+)
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
+
 #: Experiments of the paper that are no study: name -> command and what it does.
-ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
+OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "overhead": (
-            "python -m experiments.overhead",
+            "python -m experiments.benchmark rl",
             "MACs and wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
         )
     }

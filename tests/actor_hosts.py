@@ -53,7 +53,7 @@ class Guest:
     """Looks like the handle of an actor of its own."""
 
     def __init__(self, host: Any, number: int) -> None:
-        for method in ("info", "assign", "train", "evaluate"):
+        for method in ("info", "assign", "train", "train_each", "evaluate"):
             setattr(self, method, SimpleNamespace(remote=self._remote(host, number, method)))
         self._leave = functools.partial(host.remove.remote, number)
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.config import FederationConfig
+from envs.execution import Execution
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal
 from envs.training.packing import evaluation_shares, pack
 
@@ -66,7 +67,7 @@ def test_shares_hold_every_client_once_and_places_lead_back_to_the_order_asked_f
 )
 def test_plans(settings, has, side_by_side, plan):
     expected = None if plan is None else ActorPlan(*plan)
-    assert actor_plan(FederationConfig(**settings), Resources(*has), side_by_side) == expected
+    assert actor_plan(Execution(**settings), Resources(*has), side_by_side) == expected
 
 
 def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is():

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.training.aggregation import WeightsTooLarge, mean, merged, weighted
+from envs.training.aggregation import WeightsTooLarge, mean, merged, minus, weighted
 
 
 def random_clients(seed, count):
@@ -32,6 +32,16 @@ def test_any_order_and_grouping_gives_the_same_bits(seed, count, data):
     assert torch.equal(regrouped.total, straight.total)
     assert (regrouped.num_samples, regrouped.bound) == (straight.num_samples, straight.bound)
     assert torch.equal(mean(regrouped), mean(straight))
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6), count=st.integers(2, 6), place=st.integers(0, 5))
+def test_a_part_is_taken_out_to_the_last_bit(seed, count, place):
+    parts = [weighted(row, number) for row, number in zip(*random_clients(seed, count), strict=True)]
+    own = parts[place % count]
+    rest, straight = minus(merged(parts), own), merged(part for part in parts if part is not own)
+    assert torch.equal(rest.total, straight.total) and torch.equal(mean(rest), mean(straight))
+    assert (rest.num_samples, rest.bound) == (straight.num_samples, straight.bound)
 
 
 def test_mean_is_weighted_by_samples():

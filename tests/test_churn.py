@@ -15,11 +15,11 @@ from quick_federation import TINY, quick
 
 import envs
 from envs.agent_ids import add_known, known_agents
+from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent, MarkovChurn
 from envs.rules.reward import accuracy_reward
 from envs.training import aggregation
-from envs.training.executors import RoundKey
 
 # Client 3 joins late, 0 leaves and returns, 2 leaves for good.
 EVENTS = (
@@ -47,7 +47,7 @@ def play(env, seen):
     while env.agents:
         turn = 0 if env.last_round is None else env.last_round.round
         actions = {agent: (place + turn) % 2 for place, agent in enumerate(env.agents)}
-        seen.append(plain((env.step(actions), tuple(env.agents), tuple(env.possible_agents), env.last_round.selected)))
+        seen.append(plain((env.step(actions), tuple(env.agents), tuple(env.possible_agents), env.last_round.trained)))
     return seen
 
 
@@ -84,8 +84,8 @@ def test_a_join_and_a_leave_by_the_books():
     executor = env._federation._ready_executor(7)
     alone = aggregation.mean(executor.train(before["weights"], [0], RoundKey(7, 0, 1), epochs=1))
     assert torch.equal(after["weights"], alone)
-    assert result.selected == (0,) and result.energy_j == infos["client_000"]["budget_share_j"] == before["costs_j"][0]
-    assert (result.clients, result.joined, result.left) == ((0, 1, 2), (3,), (0,))
+    assert result.trained == (0,) and result.energy_j == infos["client_000"]["granted_j"] == before["costs_j"][0]
+    assert (result.clients, result.joined, result.departed) == ((0, 1, 2), (3,), (0,))
 
     # Reward over the two that stay, 0 for the one that joins.
     accuracies = executor.accuracies(after["weights"], range(4))
@@ -176,7 +176,7 @@ def test_all_leave_at_once_and_later_joins_do_not_matter():
     env.step({"client_000": 1})
     observations, rewards, _, truncations, _ = env.step({"client_001": 1})
     assert env.agents == [] and all(truncations.values()) and set(rewards.values()) == {0.0} and len(truncations) == 3
-    assert env.last_round.selected == (1,) and env.last_round.left == (0, 1, 2) and env.last_round.energy_j > 0
+    assert env.last_round.trained == (1,) and env.last_round.departed == (0, 1, 2) and env.last_round.energy_j > 0
     assert observations["client_000"][0] == pytest.approx(env.last_round.mean_accuracy)
     with pytest.raises(ValueError, match=r"call reset\(\) first"):
         env.step({})
@@ -194,7 +194,7 @@ def test_a_join_in_the_step_in_which_the_last_one_leaves_keeps_it_going():
     assert observations["client_000"][0] == observations["client_003"][2]
     assert infos["client_003"]["cost"] < env.budget_j
     env.step({"client_003": 1})
-    assert env.last_round.selected == env.last_round.clients == (3,)
+    assert env.last_round.trained == env.last_round.clients == (3,)
 
 
 def test_one_client_left():
@@ -202,7 +202,7 @@ def test_one_client_left():
     env.reset()
     env.step({"client_000": 1})
     observations, rewards, *_ = env.step(all_of(env))
-    assert list(rewards) == ["client_002"] and env.last_round.selected == (2,) and env.last_round.reward != 0.0
+    assert list(rewards) == ["client_002"] and env.last_round.trained == (2,) and env.last_round.reward != 0.0
     assert observations["client_002"][0] == observations["client_002"][2]
 
 
@@ -216,7 +216,7 @@ def test_nobody_affordable_left():
     assert min(info["cost"] for agent, info in infos.items() if agent in env.agents) > env.budget_j == costs[0]
     before = env.get_state()
     _, rewards, *_ = env.step(all_of(env))
-    assert (env.last_round.selected, env.last_round.dropped, env.last_round.energy_j) == ((), (2, 3), 0.0)
+    assert (env.last_round.trained, env.last_round.dropped, env.last_round.energy_j) == ((), (2, 3), 0.0)
     assert set(rewards.values()) == {0.0} and torch.equal(env.get_state()["weights"], before["weights"])
     assert env.last_round.accuracies == tuple(before["accuracies"][2:])
 
@@ -376,5 +376,5 @@ def test_any_schedule(schedule, seed, shuffler):
         assert all(env.observation_space(agent).contains(row) for agent, row in parts[0].items())
         finished |= set(before) - set(env.agents)
         assert env.last_round.energy_j <= env.budget_j * (1 + BUDGET_TOLERANCE)
-        assert set(env.last_round.selected) <= set(env.last_round.clients)
+        assert set(env.last_round.trained) <= set(env.last_round.clients)
     assert env.agents == [] and env.possible_agents == possible and finished <= set(possible)

@@ -13,7 +13,7 @@ from row_factory import make_rows, write_trial
 from experiments.report import comparison_sections as comparison_sections_module
 from experiments.report.churn_moments import Moment, find_churn, trial_moments
 from experiments.report.comparison_sections import check_against, comparison_sections
-from experiments.report.comparisons import churn_comparison, compare_rows, jump_start, on_common_seeds
+from experiments.report.comparisons import compare_rows, compare_studies, on_common_rounds
 from experiments.report.results import read_results
 from experiments.results.run_info import RunInfo, write_run_info
 
@@ -35,8 +35,8 @@ def test_a_change_shows_in_the_round_after() -> None:
     assert trial_moments(rows) == [Moment(2, (2, 3), (1,)), Moment(4, (), (2,))]
     churn = find_churn(rows)
     assert churn.first_round == 3 and churn.drawable
-    assert churn.words == "2 clients join and 1 client leaves after round 2, 1 client leaves after round 4"
-    assert [moment.signs for moment in churn.moments] == ["+2 −1", "−1"]
+    assert str(churn) == "2 clients join and 1 client leaves after round 2, 1 client leaves after round 4"
+    assert [moment.label for moment in churn.moments] == ["+2 −1", "−1"]
     assert find_churn(_rows(make_rows([0.5] * 6))) is None
 
 
@@ -50,7 +50,7 @@ def test_a_trial_that_is_still_running_agrees_with_the_longer_ones() -> None:
 def test_random_churn_is_counted_and_not_drawn() -> None:
     churn = find_churn(_rows(_with_clients(make_rows([0.5] * 6), 4, [0]), make_rows([0.5] * 6, seed=28)))
     assert not churn.drawable
-    assert churn.words == "clients come and go from round 5 on, 0.0 joins and 0.5 leaves per trial"
+    assert str(churn) == "clients come and go from round 5 on, 0.0 joins and 0.5 leaves per trial"
 
 
 def test_churn_is_compared_from_the_first_round_it_shows_in() -> None:
@@ -61,38 +61,31 @@ def test_churn_is_compared_from_the_first_round_it_shows_in() -> None:
         _with_clients(make_rows([0.1] * 7, seed=28), 4, [0]),
         _with_clients(make_rows([0.1] * 7, "fedavg"), 4, [0]),
     )
-    (before,), (after,) = churn_comparison(rows, _rows(make_rows([0.5] * 4 + [0.9] * 2)))
-    assert (before.first, before.last, before.difference.estimate.mean) == (1, 4, pytest.approx(0.1))
+    without, first = _rows(make_rows([0.5] * 4 + [0.9] * 2)), find_churn(rows).first_round
+    (before,), (after,) = compare_studies(rows, without, 1, first - 1), compare_studies(rows, without, first)
+    assert (before.first, before.last, before.accuracy.difference.mean) == (1, 4, pytest.approx(0.1))
     assert (after.method, after.first, after.last) == ("bippo", 5, 6)
-    assert (after.ours.mean, after.others.mean) == (pytest.approx(0.2), pytest.approx(0.9))
-    assert after.difference.estimate.mean == pytest.approx(-0.7) and after.difference.seeds == (7,)
-
-
-def test_churn_on_the_wrong_side_is_refused() -> None:
-    churned, plain = _rows(_with_clients(make_rows([0.5] * 6), 4, [0])), _rows(make_rows([0.5] * 6))
-    with pytest.raises(ValueError, match="nobody joins or leaves"):
-        churn_comparison(plain, plain)
-    with pytest.raises(ValueError, match="has churn too"):
-        churn_comparison(churned, churned)
+    assert (after.accuracy.ours.mean, after.accuracy.others.mean) == (pytest.approx(0.2), pytest.approx(0.9))
+    assert after.accuracy.difference.mean == pytest.approx(-0.7) and after.accuracy.seeds == (7,)
 
 
 def test_jump_start_is_over_twenty_rounds_and_over_all() -> None:
     # Seed 7, first 20 rounds: 0.6 against 0.2; all 30: (12 + 9) / 30 = 0.7 against (4 + 8) / 30 = 0.4.
     pretrained = _rows(make_rows([0.6] * 20 + [0.9] * 10), make_rows([0.6] * 20 + [0.9] * 10, seed=28))
     scratch = _rows(make_rows([0.2] * 20 + [0.8] * 10), make_rows([0.4] * 20 + [0.8] * 10, seed=28))
-    (early,), (whole,) = jump_start(pretrained, scratch)
+    (early,), (whole,) = compare_studies(pretrained, scratch, last=20), compare_studies(pretrained, scratch)
     assert (early.first, early.last, whole.last) == (1, 20, 30)
     # Seed 7: 0.4, seed 28: 0.2; mean 0.3, std 0.1.
-    assert early.difference.estimate.mean == pytest.approx(0.3)
-    assert early.difference.estimate.std == pytest.approx(0.1) and early.difference.positive == 2
-    assert whole.ours.mean == pytest.approx(0.7)
-    assert whole.others.mean == pytest.approx((0.4 + 16 / 30) / 2)
+    assert early.accuracy.difference.mean == pytest.approx(0.3)
+    assert early.accuracy.difference.std == pytest.approx(0.1) and early.accuracy.wins == 2
+    assert whole.accuracy.ours.mean == pytest.approx(0.7)
+    assert whole.accuracy.others.mean == pytest.approx((0.4 + 16 / 30) / 2)
 
 
 def test_nothing_in_common_is_no_comparison() -> None:
     rows = _rows(make_rows([0.5] * 3))
-    assert compare_rows("bippo", rows, _rows(make_rows([0.5] * 3, seed=28))) is None
-    assert compare_rows("bippo", rows, rows, first=4) is None
+    assert compare_rows(rows, _rows(make_rows([0.5] * 3, seed=28))) is None
+    assert compare_rows(rows, rows, first=4) is None
 
 
 def _study(
@@ -151,8 +144,8 @@ def test_unequal_budgets_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"target_accuracy": 0.4}, "target is 0.8 here and 0.4 there"),
-        ({"federation": {"dataset": "cifar10"}}, "dataset is digits here and cifar10 there"),
+        ({"target_accuracy": 0.4}, "target is 0.8 in the first and 0.4 in the second"),
+        ({"federation": {"dataset": "cifar10"}}, "dataset is digits in the first and cifar10 in the second"),
         ({"init_from": "other"}, "is pretrained too; name a run from scratch"),
     ],
 )
@@ -171,6 +164,6 @@ def test_churn_does_not_compare_with_churn(tmp_path: Path) -> None:
 
 def test_the_figure_shows_the_seeds_that_both_have() -> None:
     ours, theirs = (_rows(*(make_rows([0.5, 0.6], seed=seed) for seed in seeds)) for seeds in ((7, 42), (7, 28)))
-    shown = on_common_seeds(ours, theirs)
+    shown = on_common_rounds(ours, theirs)
     assert [sorted(set(rows["seed"])) for rows in shown] == [[7], [7]]
-    assert all(rows.empty for rows in on_common_seeds(ours[ours["seed"] == 42], theirs))
+    assert all(rows.empty for rows in on_common_rounds(ours[ours["seed"] == 42], theirs))

@@ -11,6 +11,7 @@ from PIL import Image
 from tiny_data import labels, pixels, write_cifar_batches, write_idx, write_image_folders
 
 from envs.data import datasets, image_folders
+from envs.data.client_samples import ResidentSamples, Samples
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +90,8 @@ def test_digits_are_split_once_and_for_all():
         torch.cat([dataset.train_labels, dataset.test_labels])
     )
     assert ((shares > 0.69) & (shares < 0.71)).all()
-    scaled = dataset.scaled(dataset.train_images)
+    everything = Samples(dataset.train_images.numpy(), dataset.train_labels.numpy(), (1257,))
+    scaled, _ = ResidentSamples(everything, dataset.max_value, "cpu").of(0)
     assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs import energy
-from envs.rules.budget import BUDGET_TOLERANCE, admitted, round_budget_j
+from envs.rules.budget import BUDGET_TOLERANCE, admit_within_budget, round_budget_j
 
 CNN_PARAMETERS, RESNET_PARAMETERS = 431_080, 11_173_962
 
@@ -73,7 +73,7 @@ def test_round_energy_names_a_bad_argument(name, bad):
 def test_admitted_never_exceeds_the_budget_and_is_maximal_in_order(costs, budget, data):
     clients = data.draw(st.lists(st.integers(0, len(costs) - 1), unique=True))
     names = [f"client_{client}" for client in range(len(costs))]
-    selected, dropped, energy_j = admitted(clients, np.array(costs), budget, names, "drop")
+    selected, dropped, energy_j = admit_within_budget(clients, np.array(costs), budget, names, "drop")
     assert sorted(selected + dropped) == sorted(clients)
     assert energy_j == sum(costs[client] for client in selected) <= budget * (1 + BUDGET_TOLERANCE)
     assert all(energy_j + costs[client] > budget for client in dropped)
@@ -81,7 +81,7 @@ def test_admitted_never_exceeds_the_budget_and_is_maximal_in_order(costs, budget
 
 def test_overrun_names_sum_budget_and_clients():
     with pytest.raises(ValueError, match=r"costs 5 J, the budget of the round is 4 J: b \(2 J\), c \(3 J\)"):
-        admitted([1, 2], np.array([1.0, 2.0, 3.0]), 4.0, ["a", "b", "c"], "raise")
+        admit_within_budget([1, 2], np.array([1.0, 2.0, 3.0]), 4.0, ["a", "b", "c"], "raise")
 
 
 def test_budget_below_the_cheapest_client_says_who_needs_what():

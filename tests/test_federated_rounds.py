@@ -14,6 +14,7 @@ from tiny_data import write_cifar_batches, write_idx, write_image_folders
 
 import envs
 from envs.agent_ids import client_names
+from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import accuracy_reward
@@ -171,7 +172,7 @@ def test_round_zero_is_reset_alone():
     observations, infos = env.reset(seed=7)
     assert env.last_round is None and list(observations) == list(infos) == env.possible_agents
     assert all(row[4] == 1.0 for row in observations.values())
-    assert all(info["budget_share_j"] == 0.0 and not info["dropped"] for info in infos.values())
+    assert all(info["granted_j"] == 0.0 and not info["dropped"] for info in infos.values())
     # One epoch of five: the upload is paid in full, computation a fifth.
     upload_j = 0.5 * 32 * 1370 / (1e6 * math.log2(51))
     assert env.warmup_energy_j == pytest.approx(4 * upload_j + (env.costs_j.sum() - 4 * upload_j) / 5)
@@ -182,7 +183,7 @@ def test_a_round_by_the_books():
     _, before = env.reset(seed=7)
     observations, rewards, terminations, truncations, infos = env.step({"client_000": 1, "client_003": 1})
     result = env.last_round
-    assert (result.round, result.selected, result.dropped) == (1, (0, 3), ())
+    assert (result.round, result.trained, result.dropped) == (1, (0, 3), ())
     assert result.energy_j == before["client_000"]["cost"] + before["client_003"]["cost"] <= result.budget_j
     accuracies = [info["accuracy"] for info in infos.values()]
     assert result.accuracies == tuple(accuracies) and result.mean_accuracy == np.mean(accuracies)
@@ -190,7 +191,7 @@ def test_a_round_by_the_books():
     assert set(rewards.values()) == {accuracy_reward(float(previous), result.mean_accuracy)}
     assert result.reward == rewards["client_002"] and result.fl_seconds > 0
     assert not any(terminations.values()) and not any(truncations.values())
-    assert [infos[agent]["budget_share_j"] > 0 for agent in env.agents] == [True, False, False, True]
+    assert [infos[agent]["granted_j"] > 0 for agent in env.agents] == [True, False, False, True]
     assert [row[4] for row in observations.values()] == [1.0, 0.0, 0.0, 1.0]
     assert observations["client_001"][3] == pytest.approx(infos["client_001"]["cost"] / env.budget_j, rel=1e-6)
     assert all(info["loss"] > 0 and info["num_samples"] == 20 for info in infos.values())
@@ -204,7 +205,7 @@ def test_one_client_alone_gives_its_own_model():
     before = env.get_state()
     env.step({"client_002": 1})
     executor = env._federation._ready_executor(7)
-    alone = executor.train(before["weights"], [2], envs.training.executors.RoundKey(7, 0, 1), epochs=5)
+    alone = executor.train(before["weights"], [2], RoundKey(7, 0, 1), epochs=5)
     torch.testing.assert_close(env.get_state()["weights"], (alone.total.double() / (20 * 2.0**32)).float())
 
 
@@ -213,7 +214,7 @@ def test_nobody_trains():
     env.reset(seed=7)
     before = env.get_state()
     observations, rewards, *_ = env.step({})
-    assert set(rewards.values()) == {0.0} and env.last_round.energy_j == 0.0 and env.last_round.selected == ()
+    assert set(rewards.values()) == {0.0} and env.last_round.energy_j == 0.0 and env.last_round.trained == ()
     assert torch.equal(env.get_state()["weights"], before["weights"])
     assert env.last_round.accuracies == tuple(before["accuracies"])
     assert all(row[4] == 0.0 for row in observations.values())
@@ -253,7 +254,7 @@ def test_overrun_drops_in_agent_order_and_says_so():
     env = tiny(on_overrun="drop")
     env.reset(seed=7)
     *_, infos = env.step(dict.fromkeys(reversed(env.agents), 1))
-    assert env.last_round.selected == (0, 1) and env.last_round.dropped == (2, 3)
+    assert env.last_round.trained == (0, 1) and env.last_round.dropped == (2, 3)
     assert [info["dropped"] for info in infos.values()] == [False, False, True, True]
     assert env.last_round.energy_j <= env.budget_j * (1 + BUDGET_TOLERANCE)
 
@@ -270,11 +271,11 @@ def test_no_random_episode_exceeds_the_budget(share):
         actions = {agent: int(rng.integers(2)) for agent in env.agents}
         *_, infos = env.step(actions)
         result = env.last_round
-        granted = [info["budget_share_j"] for info in infos.values()]
+        granted = [info["granted_j"] for info in infos.values()]
         assert result.energy_j == pytest.approx(sum(granted), rel=1e-12) and result.energy_j <= env.budget_j
-        assert granted == [cost if place in result.selected else 0.0 for place, cost in enumerate(costs.values())]
+        assert granted == [cost if place in result.trained else 0.0 for place, cost in enumerate(costs.values())]
         wanted = [place for place, action in enumerate(actions.values()) if action]
-        assert sorted(result.selected + result.dropped) == wanted
+        assert sorted(result.trained + result.dropped) == wanted
 
 
 def test_a_selection_that_uses_the_budget_up_exactly_fits():
@@ -282,7 +283,7 @@ def test_a_selection_that_uses_the_budget_up_exactly_fits():
     env = tiny(budget_j=float(costs[3] + costs[2] + costs[1] + costs[0]))
     env.reset()
     env.step(dict.fromkeys(env.agents, 1))
-    assert env.last_round.selected == (0, 1, 2, 3)
+    assert env.last_round.trained == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ def test_set_cpu_freq_hz_reaches_the_next_round():
     env.set_cpu_freq_hz(2, 3e9)
     assert env.costs_j[2] == old
     observations, *_, infos = env.step({"client_002": 1})
-    assert env.last_round.energy_j == infos["client_002"]["budget_share_j"] == old
+    assert env.last_round.energy_j == infos["client_002"]["granted_j"] == old
     assert infos["client_002"]["cost"] == env.costs_j[2] > old
     # Beyond every frequency of the configuration: the observation is cut off, the info is not.
     assert observations["client_002"][3] == env.observation_space("client_002").high[3]
@@ -396,7 +397,7 @@ def test_own_image_folder(tmp_path, monkeypatch):
     env = tiny(dataset="image_folder", data_dir=str(tmp_path / "data"), train_samples=12, test_samples=6)
     env.reset(seed=7)
     env.step({"client_000": 1})
-    assert env.last_round.selected == (0,)
+    assert env.last_round.trained == (0,)
 
 
 def test_unknown_names_of_the_package():

@@ -19,6 +19,7 @@ from experiments.report.figures.energy import energy_figure
 from experiments.report.figures.macs import macs_figure
 from experiments.report.figures.selection import label_runs, selection_figure, selection_share, slowest_clients
 from experiments.report.plots import save_figure
+from experiments.report.selection_table import selection_records, training_energy_j
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 
 RECORD = FederationRecord(
@@ -62,8 +63,8 @@ def test_a_box_per_method_holds_all_rounds_of_all_seeds(rows: pd.DataFrame) -> N
 def test_selection_share_is_over_seeds_and_nan_where_nobody_had_the_client() -> None:
     # Client 1 is selected in both rounds of both seeds; client 0 never; client 2 joins seed 28 only, in round 2.
     first, second = make_rows([0.5, 0.5]), make_rows([0.5, 0.5], seed=28)
-    second[1]["clients"], second[1]["selected"] = [0, 1, 2], [1, 2]
-    share = selection_share(_rows(first, second), num_clients=3)
+    second[1]["clients"], second[1]["trained"] = [0, 1, 2], [1, 2]
+    share = selection_share(_rows(first, second), num_clients=3, num_rounds=2)
     np.testing.assert_array_equal(share, [[0, 0], [1, 1], [np.nan, 1]])
 
 
@@ -75,8 +76,28 @@ def test_selection_has_a_panel_per_method_and_marks_kinds(rows: pd.DataFrame) ->
         "client 0\n2 labels",
         "client 1\n1 label",
     ]
-    assert label_runs(RECORD.clients) == [(2, 0, 0), (1, 1, 1)]
+    assert label_runs(RECORD.clients) == [((2,), 0, 0), ((1,), 1, 1)]
     assert slowest_clients(RECORD.clients) == [0] and slowest_clients(RECORD.clients[:1]) == []
+
+
+def test_clients_with_wrong_labels_are_marked(rows: pd.DataFrame) -> None:
+    noisy = dataclasses.replace(RECORD, noisy_clients=(1,))
+    (plain,), (marked,) = ([selection_figure(rows, record, "title")] for record in (RECORD, noisy))
+    assert [line.get_ydata().tolist() for line in marked.axes[0].lines if line.get_marker() == "x"] == [[1]]
+    assert "crosses: wrong labels" in marked.get_suptitle() and "crosses" not in plain.get_suptitle()
+    outlines = [patch.get_xy() for patch in classes_figure(noisy, "title").axes[0].patches]
+    assert [x for x, _ in outlines] == [1]
+
+
+def test_energy_that_went_to_clients_with_wrong_labels() -> None:
+    # Client 1 (2 J) trains in all of 4 rounds, client 0 (1 J) in the first and, in vain, in the second: 10 J in all.
+    trial = make_rows([0.5] * 4)
+    trial[0].update(trained=[0, 1], energy_j=3.0)
+    trial[1].update(failed=[0], energy_j=3.5, probing_j=0.5)
+    record = dataclasses.replace(RECORD, noisy_clients=(0,))
+    assert training_energy_j(_rows(trial), (0,)) == 2.0
+    assert selection_records(_rows(trial), record)[0]["energy to 1 noisy client"] == "20 %"
+    assert not any("noisy" in name for name in selection_records(_rows(trial), RECORD)[0])
 
 
 def test_selection_works_without_a_record_of_the_clients(rows: pd.DataFrame) -> None:
@@ -108,7 +129,7 @@ def _one_kind_each(num_clients: int, freq_hz: float = 7e8) -> FederationRecord:
 def test_selection_of_few_clients_at_one_cpu_frequency_is_laid_out_without_overlap(
     num_methods: int, num_clients: int, tmp_path: Path
 ) -> None:
-    live = {"clients": list(range(num_clients)), "selected": [0]}
+    live = {"clients": list(range(num_clients)), "trained": [0]}
     methods = ["bippo", "ippo", "fedavg", "poc"][:num_methods]
     figure = selection_figure(
         _rows(*(make_rows([0.5] * 4, method=method, **live) for method in methods)),
@@ -142,7 +163,7 @@ def test_kinds_that_would_not_fit_the_axis_are_not_named(rows: pd.DataFrame) -> 
 
 
 def test_one_client_without_a_record_has_one_whole_number(tmp_path: Path) -> None:
-    figure = selection_figure(_rows(make_rows([0.5] * 4, clients=[0], selected=[0])), None, "title")
+    figure = selection_figure(_rows(make_rows([0.5] * 4, clients=[0], trained=[0])), None, "title")
     save_figure(figure, tmp_path, "selection")
     low, high = sorted(figure.axes[0].get_ylim())
     assert [tick for tick in figure.axes[0].get_yticks() if low <= tick <= high] == [0]

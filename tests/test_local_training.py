@@ -12,11 +12,12 @@ from torch.nn import functional
 from envs.config import FederationConfig
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
+from envs.rng import RoundKey
 from envs.training.aggregation import mean
-from envs.training.executors import RoundKey, SerialExecutor
 from envs.training.local_training import EVALUATION_BATCH, evaluate, train_locally
 from envs.training.models import build_model, get_flat
 from envs.training.packing import evaluation_groups
+from envs.training.serial_executor import SerialExecutor
 
 
 def samples(count, seed=0):

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from row_factory import make_rows
 
-from bippo_rllib import BippoConfig, central_policy_macs, policy_macs
-from experiments.report import mac_counts, report
-from experiments.report.macs_page import counted_central_macs, counted_client_macs, fl_models
+from bippo_rllib import BippoConfig, central_policy_macs, count_macs, policy_macs
+from bippo_rllib.central.policy import CentralPolicy
+from bippo_rllib.policies.client_policy import ClientPolicy
+from experiments.report import command, macs
+from experiments.report.macs_page import fl_models
+from experiments.report.numbers import power_of_ten
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 
 RECORD = FederationRecord(
@@ -18,14 +24,30 @@ RECORD = FederationRecord(
 )
 
 
+def _counted(module: ClientPolicy | CentralPolicy, inputs: int) -> int:
+    example = torch.zeros(1, inputs)
+    return count_macs(module.actor, example) + count_macs(module.critic, example)
+
+
 def test_real_modules_cost_what_the_closed_forms_say() -> None:
-    assert counted_client_macs() == policy_macs() == 1664
-    for num_clients, macs in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
-        assert counted_central_macs(num_clients) == central_policy_macs(num_clients) == macs
+    spaces = {"observation_space": gym.spaces.Box(-np.inf, np.inf, (5,)), "action_space": gym.spaces.Discrete(2)}
+    model = {"hidden_size": 128, "seed": 0}
+    own = ClientPolicy(**spaces, model_config={**model, "policy_id": "client_000"})
+    # Actor 5*128 + 128*2 = 896, critic 5*128 + 128*1 = 768.
+    assert _counted(own, 5) == policy_macs() == 896 + 768 == 1664
+    for num_clients, expected in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
+        central = CentralPolicy(**spaces, model_config={**model, "shared_observations": 1})
+        central.seat([f"client_{client:04d}" for client in range(num_clients)])
+        assert _counted(central, central.layout.obs_dim) == central_policy_macs(num_clients) == expected
+
+
+def test_a_convolution() -> None:
+    # 3 input channels, 8 output channels, 3x3 kernel, 10x10 outputs.
+    assert count_macs(torch.nn.Conv2d(3, 8, 3, padding=1), torch.zeros(1, 3, 10, 10)) == 3 * 8 * 9 * 100
 
 
 def test_ratios_to_the_central_networks() -> None:
-    assert [int(mac_counts.central_ratio(n)) for n in (20, 48, 1000)] == [14, 33, 692]
+    assert [int(macs.central_ratio(n)) for n in (20, 48, 1000)] == [14, 33, 692]
 
 
 def test_federated_models() -> None:
@@ -37,13 +59,13 @@ def test_federated_models() -> None:
 
 def test_defaults_are_the_algorithms() -> None:
     config = BippoConfig()
-    assert (config.num_epochs, config.hidden_size) == (mac_counts.RL_EPOCHS, mac_counts.HIDDEN_SIZE)
+    assert (config.num_epochs, config.hidden_size) == (macs.RL_EPOCHS, macs.HIDDEN_SIZE)
 
 
 def test_a_round_of_each_kind_of_method() -> None:
     # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
     trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
-    bippo, fppo, poc = mac_counts.round_macs(pd.DataFrame([r for t in trials for r in t]), RECORD, {})
+    bippo, fppo, poc = (macs.round_macs(trial[0]["method"], pd.DataFrame(trial), RECORD) for trial in trials)
     assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
     assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
     assert (poc.network, poc.rl_training, poc.fl_per_rl) == (None, None, None)
@@ -51,17 +73,16 @@ def test_a_round_of_each_kind_of_method() -> None:
 
 
 def test_training_scales_with_participants_and_settings() -> None:
-    all_train = pd.DataFrame(make_rows([0.5], num_selected=2, selected=[0, 1]))
+    all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
     one_trains = pd.DataFrame(make_rows([0.5]))
-    settings = {"num_epochs": 2, "hidden_size": 64}
-    (both,), (one,) = (mac_counts.round_macs(rows, None, settings) for rows in (all_train, one_trains))
+    both, one = (macs.round_macs("bippo", rows, None, 2, hidden_size=64) for rows in (all_train, one_trains))
     assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)
     assert one.fl_training is None
 
 
 def test_figures_of_the_page_and_powers_of_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main(["--macs", str(tmp_path / "page")]) == 0
+    assert command.main(["--macs", str(tmp_path / "page")]) == 0
     text = (tmp_path / "page" / "macs.md").read_text()
     assert "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |" in text
     assert (tmp_path / "page" / "macs.svg").exists()
-    assert mac_counts.power_of_ten(8.33e12) == "8.3·10¹²"
+    assert power_of_ten(8.33e12) == "8.3·10¹²"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from envs.training.models import build_model, get_flat, num_parameters, set_flat, weight_tensors
+from envs.training.models import FlatWeights, build_model, get_flat, num_parameters, weight_tensors
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_flat_weights_survive_a_round_trip_in_channels_last():
     # 9,600 batch-norm statistics (running mean and variance of 4,800 channels) beside the parameters
     assert flat.shape == (11_173_962 + 9_600,)
     target = build_model("resnet18", (3, 32, 32), 10, seed=2).to(memory_format=torch.channels_last)
-    set_flat(target, flat)
+    FlatWeights(target).set(flat)
     assert all((tensor == number).all() for number, tensor in enumerate(weight_tensors(target)))
     assert target.conv1.weight.is_contiguous(memory_format=torch.channels_last)
     assert torch.equal(get_flat(target), flat)

@@ -1,21 +1,19 @@
-"""What `experiments.overhead` measures, and what it makes of its rows."""
+"""What ``benchmark rl`` measures, and what it makes of its rows."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from experiments.overhead import command as overhead
-from experiments.overhead.profile import floor
-from experiments.overhead.report import macs_table, size_table, targets_table, time_table, write_report
-from experiments.overhead.rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
-from experiments.overhead.targets import targets
+from experiments.benchmark import command as benchmark
+from experiments.benchmark.rl import command as rl
+from experiments.benchmark.rl.page import macs_table, ratios, ratios_table, size_table, time_table, write_report
+from experiments.benchmark.rl.process import run_case
+from experiments.benchmark.rl.rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -27,8 +25,6 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
     kernel = None if implementation == STOCK else 1.0
     values = {
         "updates_per_round": trained / 2,
-        "macs_per_client": 1664,
-        "macs_central": 128 * (2 * (1 + 4 * clients) + clients + 1),
         "rl_ms": 10.0,
         "forward_ms": 2.0,
         "sampler_ms": 1.0,
@@ -45,12 +41,12 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
         "checkpoint_mib": 20.0,
         "checkpoint_files": 24,
     }
-    return Measurement(Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
+    return Measurement(case=Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
 
 
 @pytest.mark.parametrize(("clients", "trained"), [(30, 30), (60, 7)])
 def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, trained):
-    from experiments.overhead.measure import measure
+    from experiments.benchmark.rl.measure import measure
 
     found = measure(Case(BIPPO, str(trained), clients, trained, 40))
     parts = found.forward_ms + found.sampler_ms + found.bookkeeping_ms + found.learner_ms
@@ -64,7 +60,7 @@ def test_parts_add_up_and_as_many_take_part_as_asked_for(ray_session, clients, t
 
 
 def test_the_central_network_is_updated_once_in_two_rounds(ray_session):
-    from experiments.overhead.measure import measure
+    from experiments.benchmark.rl.measure import measure
 
     found = measure(Case(CENTRAL, "7", 30, 7, 20))
     assert found.updates_per_round == 0.5
@@ -72,18 +68,18 @@ def test_the_central_network_is_updated_once_in_two_rounds(ray_session):
 
 
 def test_building_and_training_make_no_module_per_policy(ray_session):
-    from experiments.overhead.stopwatch import Stopwatch
-    from experiments.overhead.subjects import build_bippo
+    from experiments.benchmark.rl.stopwatch import Stopwatch
+    from experiments.benchmark.rl.subjects import build_bippo
 
     subject = build_bippo(Case(BIPPO, "3", 40, 3, 10), Stopwatch())
     assert subject.pair() == 3
     bank = subject.algo.bank
     assert len(bank) == 40 and bank._rl_modules._made == {}
-    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.rows["client_00007"]].data_ptr()
+    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.slots["client_00007"]].data_ptr()
 
 
 def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
-    from experiments.overhead.measure import measure
+    from experiments.benchmark.rl.measure import measure
 
     found = measure(Case(STOCK, "50 %", 6, 3, 8))
     assert found.updates_per_round == 1.5
@@ -91,17 +87,17 @@ def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
 
 
 def test_another_number_of_participants_is_an_error(ray_session, monkeypatch):
-    from experiments.overhead import measure, subjects
+    from experiments.benchmark.rl import measure, subjects
 
-    monkeypatch.setattr(subjects, "_env_config", lambda case: {"num_clients": 6, "num_participants": 2})
+    monkeypatch.setattr(subjects, "env_config", lambda case: {"num_clients": 6, "num_participants": 2})
     with pytest.raises(RuntimeError, match=r"2\.0 clients took part per round; the case says 3"):
         measure.measure(Case(BIPPO, "3", 6, 3, 10))
 
 
 def test_cases_in_the_order_they_run():
     line = "--clients 300 20 --participants 20 --participation 0.1 --stock-max 100 --central-max 20"
-    arguments = overhead.parser().parse_args(line.split())
-    assert [(c.implementation, c.rule, c.num_clients, c.num_participants) for c in overhead.cases_of(arguments)] == [
+    arguments = benchmark.parser().parse_args(["rl", *line.split()])
+    assert [(c.implementation, c.rule, c.num_clients, c.num_participants) for c in rl.cases_of(arguments)] == [
         (BIPPO, "20", 20, 20),
         (CENTRAL, "20", 20, 20),
         (STOCK, "20", 20, 20),
@@ -117,24 +113,24 @@ def test_cases_in_the_order_they_run():
     ("arguments", "message"),
     [
         (["--clients", "10"], "--participants is 20, more than the 10 of --clients"),
-        (["--clients", "0", "--participation", "0.5"], "--clients is 0; it must be at least 1"),
-        (["--clients", "-3"], "--clients is -3"),
+        (["--clients", "0", "--participation", "0.5"], "--clients: 0 is too small; it must be at least 1"),
+        (["--clients", "-3"], "--clients: -3 is too small"),
         (["--clients", "20", "20"], "--clients has 20 twice"),
         (["--clients", "many"], "invalid int value: 'many'"),
-        (["--participants", "0"], "--participants is 0; it must be at least 1"),
+        (["--participants", "0"], "--participants: 0 is too small; it must be at least 1"),
         (["--participation", "1.5"], "--participation is 1.5; it must be a share above 0 and at most 1"),
         (["--participation", "nan"], "--participation is nan"),
-        (["--rounds", "9"], "--rounds is 9; it must be at least 10"),
-        (["--stock-rounds", "3"], "--stock-rounds is 3; it must be at least 4"),
-        (["--stock-max", "-1"], "--stock-max is -1"),
+        (["--rounds", "9"], "--rounds: 9 is too small; it must be at least 10"),
+        (["--stock-rounds", "3"], "--stock-rounds: 3 is too small; it must be at least 4"),
+        (["--stock-max", "-1"], "--stock-max: -1 is too small"),
         (["--results-dir", "/dev/null/x"], "/dev/null is a file; name a folder"),
-        (["--show", "/dev/null"], "/dev/null holds no rows of experiments.overhead"),
+        (["--show", "/dev/null"], "/dev/null holds no rows of benchmark rl"),
         (["--show", "nowhere.json"], "nowhere.json"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert overhead.main(arguments) == 2
+    assert benchmark.main(["rl", *arguments]) == 2
     output = capsys.readouterr()
     assert output.out == "" and output.err.count("\n") == 1
     assert output.err.startswith("error: ") and message in output.err
@@ -143,7 +139,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, monke
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path, capsys):
     (tmp_path / ROWS_FILE).write_text("{}")
-    assert overhead.main(["--results-dir", str(tmp_path)]) == 2
+    assert benchmark.main(["rl", "--results-dir", str(tmp_path)]) == 2
     assert "already holds a run" in capsys.readouterr().err
 
 
@@ -153,10 +149,10 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
             raise KeyboardInterrupt
         return row(clients=case.num_clients)
 
-    monkeypatch.setattr(overhead, "run_case", run_case)
-    assert overhead.main(["--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 130
+    monkeypatch.setattr(rl, "run_case", run_case)
+    assert benchmark.main(["rl", "--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 130
     assert "1 of 2 cases are kept" in capsys.readouterr().err
-    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [20]
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [20]
 
 
 def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkeypatch, capsys):
@@ -165,14 +161,14 @@ def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkey
             raise RuntimeError("no memory")
         return row(clients=case.num_clients)
 
-    monkeypatch.setattr(overhead, "run_case", run_case)
-    assert overhead.main(["--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 1
+    monkeypatch.setattr(rl, "run_case", run_case)
+    assert benchmark.main(["rl", "--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 1
     assert "error: bippo with 20 clients: no memory" in capsys.readouterr().err
-    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE)[0]] == [48]
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [48]
 
 
 def test_a_case_is_measured_in_a_process_of_its_own():
-    found = overhead.run_case(Case(BIPPO, "2", 4, 2, 10))
+    found = run_case(Case(BIPPO, "2", 4, 2, 10))
     assert (found.case.num_clients, found.updates_per_round) == (4, 1.0)
 
 
@@ -182,81 +178,57 @@ def test_a_process_that_dies_is_reported_by_its_last_line(tmp_path, monkeypatch)
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(RuntimeError, match=r"^MemoryError: too much$"):
-        overhead.run_case(Case(BIPPO, "1", 2, 1, 10))
+        run_case(Case(BIPPO, "1", 2, 1, 10))
 
 
 def test_rows_survive_the_file_and_make_tables_and_figure(tmp_path):
     rows = [row(clients=20), row(STOCK, clients=20, rl_ms=1234.5), row(rule="10 %", clients=300, trained=30)]
-    write_rows(tmp_path / ROWS_FILE, rows, "python -m experiments.overhead --clients 20")
-    again, command = read_rows(tmp_path / ROWS_FILE)
-    assert again == rows and command.endswith("--clients 20")
+    write_rows(tmp_path / ROWS_FILE, rows, "python -m experiments.benchmark rl --clients 20")
+    again = read_rows(tmp_path / ROWS_FILE)
+    assert again.rows == rows and again.command.endswith("--clients 20")
     assert json.loads((tmp_path / ROWS_FILE).read_text())["machine"]["cores"] == os.cpu_count()
-    page, png, svg = write_report(again, command, tmp_path)
+    page, png, svg = write_report(again.rows, again.command, tmp_path)
     text = page.read_text()
-    assert "| 20 | 20 | stock RLlib | 1,234 | 2 | – | 3 | 4 | – |" in text
-    assert "| 300 | 30 (10 %) | BIPPO | 10 | 2 | 1 | 3 | 4 | 2 |" in text
-    assert "| 20 | 1,664 | 23,424 | 14 |" in text
+    assert "| 20 | 20 | stock RLlib | 1,234 | 2.00 | – | 3.00 | 4.00 | – |" in text
+    assert "| 300 | 30 (10 %) | BIPPO | 10.0 | 2.00 | 1.00 | 3.00 | 4.00 | 2.00 |" in text
     assert png.read_bytes().startswith(b"\x89PNG")
     drawn = svg.read_text()
     for label in ("stock RLlib", "BIPPO", "bare kernel", "RL time per round (ms)", "10 % of the clients"):
         assert label in drawn
 
 
-def test_targets_are_judged_from_the_rows_that_are_there():
+def test_ratios_of_the_rows_that_are_there():
     rows = [
-        row(clients=20, rl_ms=5.0, learner_ms=3.9),
-        row(rounds=500, rl_ms_last=11.5),
-        row(clients=10_000, rl_ms=130.0, resident_mib_last=4097.0),
-        row(rule="10 %", clients=300, trained=30),
-        row(STOCK, "10 %", 300, 30, rl_ms=199.0),
+        row(clients=20, rl_ms=5.0, learner_ms=3.2),
+        row(CENTRAL, clients=20, rl_ms=4.0),
+        row(rl_ms_last=11.5, resident_mib_last=808.0),
+        row(STOCK, rl_ms=199.0),
+        row(rule="10 %", trained=100),
     ]
-    found = {target.claim: target for target in targets(rows)}
-    measured = {
-        "learner, 1,000 clients : 20 clients, 20 trained": (4.0 / 3.9, True),
-        "RL time, 1,000 clients : 20 clients, 20 trained": (2.0, True),
-        "RL time : bare kernel, 1,000 clients, 20 trained": (5.0, True),
-        "RL time, 10,000 clients : 1,000 clients, 20 trained": (13.0, False),
-        "memory, 10,000 clients, 20 trained": (4097.0, False),
-        "stock RLlib : BIPPO, 300 clients, 10 % trained": (19.9, False),
-        "build, 1,000 clients, 20 trained": (2.0, True),
-        "RL time, last : first hundred of 500 rounds, 1,000 clients, 20 trained": (1.15, False),
-        "memory, last : first hundred of 500 rounds, 1,000 clients, 20 trained": (1.0, True),
+    few, many, tenth = ratios(rows)
+    assert few == {
+        "clients": "20",
+        "trained": "20",
+        "stock : BIPPO": None,
+        "central : BIPPO": pytest.approx(4.0 / 5.0),
+        "BIPPO : kernel": pytest.approx(5.0 / 2.0),  # the kernel: 1 ms forward, 1 ms update
+        "RL ms : 20 clients": 1.0,
+        "learner : 20 clients": 1.0,
+        "RL ms, end : start": 1.0,
+        "MiB, end : start": 1.0,
     }
-    for claim, (value, met) in measured.items():
-        assert (found[claim].value, found[claim].met) == (pytest.approx(value), met), claim
-    assert not [claim for claim in found if claim.startswith("stock RLlib : BIPPO, 1,000")]
-    assert not [t for t in targets([replace(rows[1], case=Case(BIPPO, "20", 1000, 20, 50))]) if "hundred" in t.claim]
-    assert targets([row(clients=48)]) == [] and targets_table([row(clients=48)]) == ""
-
-
-def test_the_floor_grows_with_clients_in_the_forward_pass_only():
-    # Actor: 5*128 + 128 + 128*2 + 2 = 1,026 parameters, 896 MACs; observation 5, suggestion 1 value.
-    # Both networks: 1,923 parameters, 1,664 MACs; critic 768 MACs on 2 states and 2 next states.
-    found = floor(1000, 20)
-    assert found.forward_bytes == 1000 * 4 * (1026 + 6)
-    assert found.forward_macs == 1000 * 896
-    assert found.update_bytes == 20 * 4 * 6 * 1923 // 2
-    assert found.update_macs == 20 * (8 * (3 * 1664 * 2 + 12 * 1923 // 2) + 4 * 768) // 2
-    more = floor(10_000, 20)
-    assert (more.update_bytes, more.update_macs) == (found.update_bytes, found.update_macs)
-    assert more.forward_bytes == 10 * found.forward_bytes
-
-
-def test_the_profile_refuses_more_participants_than_clients():
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.overhead.profile", "--clients", "5", "--participants", "6"],
-        cwd=DOCS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert (many["stock : BIPPO"], many["central : BIPPO"]) == (pytest.approx(199 / 10), None)
+    assert (many["RL ms : 20 clients"], many["learner : 20 clients"]) == (2.0, pytest.approx(4.0 / 3.2))
+    assert (many["RL ms, end : start"], many["MiB, end : start"]) == (pytest.approx(1.15), pytest.approx(1.01))
+    assert (tenth["trained"], tenth["RL ms : 20 clients"], tenth["stock : BIPPO"]) == ("100 (10 %)", None, None)
+    assert ratios([row(STOCK)]) == [] and ratios_table([row(STOCK)]) == ""
 
 
 def test_the_docs_page_shows_the_committed_rows():
-    rows, command = read_rows(DOCS / "results" / ROWS_FILE)
+    found = read_rows(DOCS / "results" / ROWS_FILE)
+    rows = found.rows
     page = (DOCS / "overhead.md").read_text(encoding="utf-8")
-    for part in (command, time_table(rows), size_table(rows), macs_table(rows), targets_table(rows)):
+    for part in (found.command, time_table(rows), size_table(rows), ratios_table(rows), macs_table()):
         assert part in page
     assert {r.case.num_clients for r in rows} >= {20, 1000, 10_000}
     assert all(r.case.rounds >= 500 for r in rows if r.case.implementation == BIPPO)

@@ -14,8 +14,10 @@ from envs import federation
 from envs.config import FederationConfig
 from envs.data import datasets
 from envs.data.datasets import Dataset
+from envs.data.partition import Partition
 from envs.federation import Federation
 from envs.round_result import RoundResult
+from experiments.benchmark import fl
 from experiments.scenarios import CHURN, SCENARIOS
 from experiments.study.row_callback import TrialInfo
 from experiments.study.trial import bippo_config
@@ -31,7 +33,8 @@ def same_size_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         images = [torch.zeros(1, *shape, dtype=torch.uint8).expand(len(labels), *shape) for labels in (train, test)]
         return Dataset(name, images[0], train, images[1], test, datasets.CIFAR10_CLASSES)
 
-    monkeypatch.setattr(federation, "load_dataset", fake)
+    for module in (federation, fl):
+        monkeypatch.setattr(module, "load_dataset", fake)
     yield
 
 
@@ -84,10 +87,15 @@ def test_churn_adds_two_clients_to_the_20_and_leaves_those_as_they_are() -> None
     assert world.start_costs_j[:20].tolist() == before.start_costs_j.tolist()
     assert [len(labels) for labels in world.labels[20:]] == [10, 1]
     assert shares(world)[20:] == [0.33, 0.56]
-    ours, theirs = world._partition(seed=28), before._partition(seed=28)
+    ours, theirs = (Partition.of(each.config, each._dataset, seed=28) for each in (world, before))
     for split in ("train", "test"):
         pairs = zip(getattr(ours, split), getattr(theirs, split), strict=False)
         assert all(np.array_equal(one, other) for one, other in pairs)
+
+
+def test_the_benchmark_measures_the_clients_of_the_scenario() -> None:
+    world = built("churn")
+    assert fl._partition(world.config).labels == world.labels
 
 
 def live_by_round(world: Federation) -> dict[int, list[int]]:
@@ -108,7 +116,7 @@ def test_churn_comes_after_half_and_three_quarters_of_the_rounds(rounds: int, jo
     world = built("churn", rounds)
     assert live_by_round(world) == expected
     assert sum(freq == 700e6 for freq in np.array(world.config.start_freq_hz)[expected[left]]) == 8
-    joins, leaves = CHURN.churn_words(rounds).split("; ")
+    joins, leaves = CHURN.describe_churn(rounds).split("; ")
     assert joins == f"client_020 and client_021 join after round {joined - 1}"
     assert leaves == f"client_000 and client_002 leave after round {left - 1}"
 
@@ -172,6 +180,6 @@ def test_rounds_before_the_joins_are_those_of_the_run_without_churn(
             algo.train()
             runs[-1].append(algo.parallel_env.last_round)
         algo.stop()
-    ours, theirs = ([(r.selected, r.accuracies, r.reward, r.energy_j, r.costs_j) for r in run[:5]] for run in runs)
+    ours, theirs = ([(r.trained, r.accuracies, r.reward, r.energy_j, r.costs_j) for r in run[:5]] for run in runs)
     assert ours == theirs
     assert [len(run[5].clients) for run in runs] == [8, 10]

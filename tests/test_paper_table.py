@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from row_factory import make_rows
 
 from experiments.report.metrics import MethodSummary, summarize
-from experiments.report.paper_table import Cell, as_printed, mark_best, paper_table
+from experiments.report.numbers import as_printed
+from experiments.report.paper_table import Cell, mark_best, paper_table
 from experiments.scenarios import SCENARIOS
 
 PAPER = SCENARIOS["fashion-mnist"]
@@ -61,6 +62,12 @@ def test_short_trials_are_shown_and_not_ranked() -> None:
         "mean accuracy: ours"
     ]
     assert (ours["BIPPO"], ours["IPPO"], ours["PoC"]) == ("0.900†", "**0.700**", "<u>0.600</u>")
+
+
+def test_a_reference_is_shown_and_not_ranked(reference: str) -> None:
+    trials = [make_rows([0.7] * 12), make_rows([0.6] * 12, "ippo"), make_rows([0.9] * 12, reference)]
+    ours = _lines(*trials)["mean accuracy: ours"]
+    assert (ours["BIPPO"], ours["IPPO"], ours["(oracle)"]) == ("**0.700**", "<u>0.600</u>", "0.900")
 
 
 def test_no_table_where_the_paper_has_none_and_in_a_search() -> None:

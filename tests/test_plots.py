@@ -15,7 +15,8 @@ from row_factory import make_rows
 
 from experiments.report.figures.accuracy import accuracy_figure, curves
 from experiments.report.figures.distribution import distribution_figure
-from experiments.report.plots import STYLES, fitted, groups, save_figure
+from experiments.report.groups import groups
+from experiments.report.plots import GREY, REFERENCE_STYLE, STYLES, fitted, save_figure
 
 
 def _rows(*trials: list[dict]) -> pd.DataFrame:
@@ -36,7 +37,7 @@ def test_curve_is_mean_and_population_std_of_the_rolling_means() -> None:
     # Window 2. Seed 7: (0.2 + 0.4) / 2 = 0.3, (0.4 + 0.6) / 2 = 0.5; seed 28: 0.1 and 0.1. Mean 0.2 and 0.3; std, half
     # the distance of two values: 0.1 and 0.2. Seed 7's fourth round has no partner and is not drawn.
     (curve,) = curves(_rows(make_rows([0.2, 0.4, 0.6, 0.8]), make_rows([0.1] * 3, seed=28)), window=2)
-    assert curve.rounds.tolist() == [2, 3]
+    assert curve.mean.index.tolist() == [2, 3]
     np.testing.assert_allclose(curve.mean, [0.2, 0.3])
     np.testing.assert_allclose(curve.std, [0.1, 0.2])
 
@@ -98,8 +99,16 @@ def test_styles_differ_in_colour_dashes_marker_and_hatch() -> None:
 
 
 def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
-    found = groups(_rows(*(make_rows([0.5], setting=f"lr={lr}") for lr in range(11))))
+    found = groups(_rows(*(make_rows([0.5], setting=f"lr={lr}") for lr in range(len(STYLES) + 2))))
     assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
+
+
+def test_a_reference_is_dashed_grey_and_a_method_of_the_users_takes_a_style_that_is_free(reference: str) -> None:
+    mine, bippo, bound = groups(_rows(*(make_rows([0.5], method) for method in ("mine:make", "bippo", reference))))
+    assert bippo.style == STYLES["bippo"] and bound.style == REFERENCE_STYLE
+    assert mine.style in STYLES.values() and mine.style != bippo.style and mine.name == "mine:make"
+    line = accuracy_figure(_rows(make_rows([0.5], reference)), None, "title").axes[0].lines[0]
+    assert line.get_color() == GREY and line.is_dashed()
 
 
 def test_two_studies_side_by_side_differ_in_lightness_and_dashes() -> None:

@@ -69,7 +69,7 @@ def test_what_probing_took_is_not_there_for_training():
     for env in (free, charged):
         _, infos = env.reset(seed=1)
     free.step(both)
-    assert free.last_round.selected == (0, 1)
+    assert free.last_round.trained == (0, 1)
     with pytest.raises(ValueError, match=f"the budget of the round is {infos['client_000']['budget']:.6g} J"):
         charged.step(both)
 
@@ -89,7 +89,7 @@ def test_no_round_exceeds_the_budget_whatever_probing_takes(epochs, share, seed)
         done = env.last_round
         assert done.energy_j <= done.budget_j * (1 + BUDGET_TOLERANCE)
         costs = dict(zip(done.clients, done.costs_j, strict=True))
-        assert done.energy_j == pytest.approx(done.probing_j + sum(costs[c] for c in done.selected), rel=1e-12)
+        assert done.energy_j == pytest.approx(done.probing_j + sum(costs[c] for c in done.trained), rel=1e-12)
         assert all(0.0 <= info["budget"] <= env.budget_j for info in infos.values())
 
 
@@ -131,7 +131,7 @@ def test_if_probing_takes_more_than_the_budget_nobody_is_probed_and_nobody_train
     assert env.observation_space("client_000").contains(observations["client_000"])
     _, rewards, _, _, infos = env.step({})
     done = env.last_round
-    assert (done.probing_j, done.energy_j, done.selected, set(rewards.values())) == (0.0, 0.0, (), {0.0})
+    assert (done.probing_j, done.energy_j, done.trained, set(rewards.values())) == (0.0, 0.0, (), {0.0})
     env.step({"client_000": 1})
     assert env.last_round.energy_j == pytest.approx(budget_j, rel=1e-9)
 

@@ -15,8 +15,9 @@ from actor_hosts import OneFails, hosted_executor
 
 import envs
 from envs.training import ray_executor
-from envs.training.executors import SerialExecutor, new_executor
+from envs.training.executors import new_executor
 from envs.training.ray_executor import RayExecutor
+from envs.training.serial_executor import SerialExecutor
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
@@ -79,7 +80,7 @@ def test_a_client_that_fails_is_named(actor_hosts, executor):
         env.step({"client_004": 1, "client_002": 1})
     # The round was not run; without the client it can be.
     env.step({"client_004": 1})
-    assert env.last_round.selected == (4,)
+    assert env.last_round.trained == (4,)
 
 
 @pytest.mark.parametrize("executor", ["serial", "ray"])
@@ -94,15 +95,15 @@ def test_a_client_that_fails_is_dropped_but_has_spent_its_energy(actor_hosts, ex
     twin.step({"client_004": 1})
     assert "dropped: client 2 failed in round 2" in caplog.text
     assert torch.equal(env.get_state()["weights"], twin.get_state()["weights"])
-    assert (env.last_round.selected, env.last_round.failed, env.last_round.dropped) == ((4,), (2,), ())
+    assert (env.last_round.trained, env.last_round.failed, env.last_round.dropped) == ((4,), (2,), ())
     spent = before["client_004"]["cost"] + before["client_002"]["cost"]
     assert env.last_round.energy_j == pytest.approx(spent, rel=1e-12)
     assert env.last_round.energy_j > twin.last_round.energy_j
-    assert infos["client_002"]["failed"] and infos["client_002"]["budget_share_j"] == before["client_002"]["cost"]
+    assert infos["client_002"]["failed"] and infos["client_002"]["granted_j"] == before["client_002"]["cost"]
     assert [row[4] for row in observations.values()] == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     # Alone, and NaN: nobody trained, so the model stays and the reward is 0.
     _, rewards, *_, infos = env.step({"client_005": 1})
-    assert (env.last_round.selected, env.last_round.failed, set(rewards.values())) == ((), (5,), {0.0})
+    assert (env.last_round.trained, env.last_round.failed, set(rewards.values())) == ((), (5,), {0.0})
     assert torch.equal(env.get_state()["weights"], twin.get_state()["weights"])
     assert "client 5 diverged in round 3" in caplog.text
     env.step({})

@@ -7,14 +7,13 @@ import json
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
-from experiments.report import report
-from experiments.report.metrics import summarize
-from experiments.report.report import build_report, write_report
+from experiments.report import command
+from experiments.report.report import Report, build_report
+from experiments.report.sections import write_report
 from experiments.report.tables import markdown_table, text_table
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, add_warmup_energy, read_run_info, write_run_info
@@ -57,10 +56,19 @@ def test_table_golden(tmp_path: Path) -> None:
         "mean accuracy": "0.900 ± 0.000",
         "rounds to 80 %": "10.0 ± 0.0",
         "J/round": "2.000 ± 0.000",
-        "of budget": "100.0 %",
-        "J in all": "24.00 ± 0.00",
+        "% of budget": "100.0",
+        "total J": "24.00 ± 0.00",
     }
     assert (fedavg["mean accuracy"], fedavg["rounds to 80 %"]) == ("0.700 ± 0.200", "10.0 (reached 1 of 2)")
+
+
+def test_a_reference_comes_last_with_a_note(tmp_path: Path, reference: str, blank_figures: None) -> None:
+    for method in (reference, "bippo"):
+        write_trial(tmp_path, make_rows(HIGH, method))
+    found = _with_info(tmp_path, dataclasses.replace(INFO, methods=[reference, "bippo"], seeds=[7]))
+    assert [record["method"] for record in found.records] == ["bippo", "(oracle)"]
+    note = "(oracle): draws among named clients; how much there is to win, not a method"
+    assert f"note: {note}" in found.text() and note in write_report(found, tmp_path)[0].read_text()
 
 
 def test_one_seed_has_no_spread_and_a_missed_target_says_so(tmp_path: Path) -> None:
@@ -69,10 +77,13 @@ def test_one_seed_has_no_spread_and_a_missed_target_says_so(tmp_path: Path) -> N
     assert (record["mean accuracy"], record["rounds to 80 %"]) == ("0.500", "reached 0 of 1")
 
 
-def test_joules_keep_four_significant_digits(tmp_path: Path) -> None:
+def test_energies_keep_four_significant_digits_in_one_unit_a_column(tmp_path: Path) -> None:
+    # 12 rounds of 0.1 J are 1.2 J in all, so that the totals of both are in joules.
     write_trial(tmp_path, make_rows(LOW, energy_j=0.01337123, budget_j=0.015))
-    (record,) = build_report(tmp_path).records
-    assert (record["J/round"], record["of budget"], record["J in all"]) == ("0.01337", "89.1 %", "0.1605")
+    write_trial(tmp_path, make_rows(LOW, "fedavg", energy_j=0.1, budget_j=0.2))
+    bippo, fedavg = build_report(tmp_path).records
+    assert (bippo["mJ/round"], bippo["% of budget"], bippo["total J"]) == ("13.37", "89.1", "0.1605")
+    assert (fedavg["mJ/round"], fedavg["total J"]) == ("100.0", "1.200")
 
 
 def test_late_accuracy_is_a_column_only_of_long_studies(tmp_path: Path) -> None:
@@ -92,7 +103,7 @@ def test_every_method_that_ran_less_than_asked_is_named(tmp_path: Path, blank_fi
     assert found.shortfalls == expected
     assert "note: fedavg with seed 7 has no rows" in found.text()
     path, _ = write_report(found, tmp_path)
-    assert "## Less than asked for\n\n- fedavg with seed 7" in path.read_text()
+    assert "## Missing or incomplete\n\n- fedavg with seed 7" in path.read_text()
 
 
 def test_trainings_that_failed_are_named(tmp_path: Path) -> None:
@@ -125,7 +136,7 @@ def test_a_search_lists_settings_by_length_then_accuracy(tmp_path: Path) -> None
     assert [summary.setting for summary in found.summaries] == ["lr=0.001", "lr=0.01", "lr=0.1", "lr=0.2"]
     assert found.shortfalls == [
         "bippo: ASHA stopped 1 of 4 trials before round 12",
-        "bippo: 1 of 4 trials have not finished (--resume goes on with them)",
+        "bippo: 1 of 4 trials have not finished (resume them with --resume)",
         "bippo: 4 of 5 trials have rows",
     ]
 
@@ -151,7 +162,7 @@ def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Pat
         and png.with_suffix(".svg").exists()
     )
     assert "`python -m experiments.tune_bippo`" in text and "2 J per trial" in text
-    assert "Beside the paper" not in text
+    assert "Compared with the paper" not in text
 
 
 def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) -> None:
@@ -159,7 +170,7 @@ def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) ->
     write_trial(tmp_path, make_rows(HIGH, "unheard-of", scenario="fashion-mnist"))
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
-    assert "## Beside the paper (section 5.2)" in text
+    assert "## Compared with the paper (section 5.2)" in text
     assert "| rounds to target, mean: paper | <u>43.0</u> | **41.75** | 66.75 |" in text
     assert "The paper's figures are over 200 rounds and 3 to 4 seeds; here 12 rounds were run." in text
 
@@ -167,31 +178,32 @@ def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) ->
 def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path: Path, blank_figures: None) -> None:
     for method, seed in (("bippo", 7), ("bippo", 28), ("fedavg", 7), ("fedavg", 28)):
         write_trial(tmp_path, make_rows(HIGH, method, seed))
-    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=RESOLVED))
+    write_run_info(tmp_path, dataclasses.replace(INFO, federation_record=RESOLVED))
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     figures = re.findall(r"!\[[^]]+\]\((\w+)\.png\)", text)
     assert figures == ["accuracy", "distribution", "energy", "selection", "classes", "macs"]
     assert all((tmp_path / f"{name}.{kind}").exists() for name in figures for kind in ("png", "svg"))
-    assert "| ippo |" not in text and "| fedavg | 7, 28 | 1–12 | 0.000 ± 0.000 [0.000, 0.000] | 0 of 2 |" in text
+    assert (
+        "| ippo |" not in text and "| fedavg − bippo | 7, 28 | 1–12 | 0.000 ± 0.000 [0.000, 0.000] | 0 of 2 |" in text
+    )
     # Client 1, with one label, trains alone in every round.
-    assert "| BIPPO | 1.00 | 1.0 | 0 % | 100 % | 0 % |" in text
+    assert "| bippo | 1.00 | 1.0 | 0 % | 100 % | 0 % |" in text
     # RL: 1 sample x 8 epochs x 3 x 1,664; FL: 40 samples x 5 epochs x 3 x 100 = 60,000.
-    assert "| BIPPO | 1.00 | 1,664 | 39,936 | 6.0·10⁴ | 1 : 2 |" in text
-    assert "| FedAvg | 1.00 | – | – | 6.0·10⁴ | – |" in text
+    assert "| bippo | 1.00 | 1,664 | 39,936 | 6.0·10⁴ | 1 : 2 |" in text
+    assert "| fedavg | 1.00 | – | – | 6.0·10⁴ | – |" in text
     again, _ = write_report(build_report(tmp_path), tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 
 
 def test_energy_of_probing_is_named_where_it_was_charged(tmp_path: Path, blank_figures: None) -> None:
     # 0.5 J of 2 J in every round; bippo was not charged.
-    rows = pd.DataFrame(make_rows(HIGH, probing_j=0.0) + make_rows(HIGH, "poc", probing_j=0.5))
     write_trial(tmp_path, make_rows(HIGH))
-    plain = build_report(tmp_path)
-    path, _ = write_report(dataclasses.replace(plain, rows=rows, summaries=summarize(rows, 0.8)), tmp_path)
-    assert "Part of the energy that told losses or accuracies to the selection: poc 25.0 %." in path.read_text()
-    path, _ = write_report(plain, tmp_path)
+    path, _ = write_report(build_report(tmp_path), tmp_path)
     assert "Part of the energy" not in path.read_text()
+    write_trial(tmp_path, make_rows(HIGH, "poc", probing_j=0.5))
+    path, _ = write_report(build_report(tmp_path), tmp_path)
+    assert "Part of the energy that was spent on probing: poc 25.0 %." in path.read_text()
 
 
 def test_churn_is_in_the_heading(tmp_path: Path) -> None:
@@ -203,9 +215,11 @@ def test_churn_is_in_the_heading(tmp_path: Path) -> None:
 
 
 def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: None) -> None:
-    alone = {"num_clients": 1, "clients": [0], "selected": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
+    alone = {"num_clients": 1, "clients": [0], "trained": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
     write_trial(tmp_path, make_rows([0.5], **alone))
-    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])))
+    write_run_info(
+        tmp_path, dataclasses.replace(INFO, federation_record=dataclasses.replace(RESOLVED, clients=CLIENTS[:1]))
+    )
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     assert text.startswith("# fashion-mnist: 1 client, 1 round, seed 7\n") and "here 1 round was run" in text
@@ -220,9 +234,9 @@ def test_several_folders_make_one_report(
         for seed in seeds:
             write_trial(folder, make_rows(HIGH, method, seed))
         write_run_info(folder, dataclasses.replace(INFO, methods=[method], seeds=seeds))
-    assert report.main([str(first), str(second)]) == 2
+    assert command.main([str(first), str(second)]) == 2
     assert "2 results folders need --output DIR" in capsys.readouterr().err
-    assert report.main([str(first), str(second), "--output", str(output)]) == 0
+    assert command.main([str(first), str(second), "--output", str(output)]) == 0
     text = (output / "report.md").read_text()
     assert "| bippo | 2 | 0.900" in text and "| poc | 1 | 0.900 |" in text
     assert "- poc was not asked for seed 28, which other methods ran" in text
@@ -235,20 +249,20 @@ def test_folders_that_do_not_belong_together_are_refused_in_one_line(
     for name in ("first", "second"):
         write_trial(tmp_path / name, make_rows(HIGH))
         write_run_info(tmp_path / name, INFO)
-    assert report.main([str(tmp_path / "first"), str(tmp_path / "second"), "--output", str(tmp_path / "o")]) == 2
+    assert command.main([str(tmp_path / "first"), str(tmp_path / "second"), "--output", str(tmp_path / "o")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: bippo with seed 7 is in ") and not (tmp_path / "o").exists()
 
 
 def test_against_needs_churn_or_pretraining(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_trial(tmp_path, make_rows(HIGH))
-    assert report.main([str(tmp_path), "--against", str(tmp_path)]) == 2
+    assert command.main([str(tmp_path), "--against", str(tmp_path)]) == 2
     assert "nobody joins or leaves" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("resolved", [None, RESOLVED])
 def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: FederationRecord | None) -> None:
-    info = dataclasses.replace(INFO, resolved=resolved, init_from="checkpoint")
+    info = dataclasses.replace(INFO, federation_record=resolved, init_from="checkpoint")
     assert read_run_info(tmp_path) is None
     write_run_info(tmp_path, info)
     assert read_run_info(tmp_path) == info
@@ -258,17 +272,9 @@ def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: 
         assert read_run_info(tmp_path) is None
 
 
-def test_a_run_json_of_an_older_version_is_read(tmp_path: Path) -> None:
-    path = write_run_info(tmp_path, INFO)
-    record = json.loads(path.read_text())
-    del record["resolved"], record["init_from"]
-    path.write_text(json.dumps(record))
-    assert read_run_info(tmp_path) == INFO
-
-
 def test_command_prints_the_table(tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]) -> None:
     write_trial(tmp_path, make_rows(HIGH))
-    assert report.main([str(tmp_path)]) == 0
+    assert command.main([str(tmp_path)]) == 0
     assert "bippo        1           0.900             10.0" in capsys.readouterr().out
 
 
@@ -281,7 +287,7 @@ def test_command_prints_the_table(tmp_path: Path, blank_figures: None, capsys: p
 )
 def test_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], make, message: str) -> None:
     make(tmp_path)
-    assert report.main([str(tmp_path)]) == 2
+    assert command.main([str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and message in line
 
@@ -297,6 +303,6 @@ def test_tables_align() -> None:
     assert markdown_table(records).splitlines()[1:3] == ["| --- | ---: |", "| a | 1.0 |"]
 
 
-def _with_info(folder: Path, info: RunInfo = INFO) -> report.Report:
+def _with_info(folder: Path, info: RunInfo = INFO) -> Report:
     write_run_info(folder, info)
     return build_report(folder)

@@ -26,7 +26,7 @@ rounds = []
 for _ in range(20):
     algo.train()
     last = algo.parallel_env.last_round
-    rounds.append((last.round, last.selected, last.mean_accuracy, last.reward, last.energy_j, last.accuracies))
+    rounds.append((last.round, last.trained, last.mean_accuracy, last.reward, last.energy_j, last.accuracies))
 weights = algo.bank.flat.numpy().tobytes()
 model = algo.parallel_env.get_state()["weights"].numpy().tobytes()
 print(hashlib.sha256(repr(rounds).encode() + weights + model).hexdigest(), len({r[1] for r in rounds}))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.observation import build_observations
-from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward
+from envs.observation import cost_shares, observation_rows
+from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
 
 ACCURACY = st.floats(0.0, 1.0)
 
@@ -39,7 +40,16 @@ def test_accuracy_target_is_negative_below_the_target():
     assert accuracy_target_reward(0.8, 0.8) == 0.0
 
 
+def test_an_effect_of_nothing_is_worth_nothing_and_the_sign_is_its_own():
+    # 64**0.5 - 1 = 7; next to 0 it is ln(64) times the effect: 1e-6 * 4.158883
+    assert effect_reward(0.25, 0.75) == pytest.approx(7.0)
+    assert effect_reward(0.75, 0.25) == pytest.approx(-7.0)
+    assert effect_reward(0.4, 0.4) == 0.0
+    assert effect_reward(0.5, 0.500001) == pytest.approx(4.158883e-6, rel=1e-4)
+
+
 def test_registry_follows_the_functions():
+    assert REWARDS["leave_one_out"](0.25, 0.75, 64.0, 0.9) == effect_reward(0.25, 0.75)
     assert REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
     assert REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
 
@@ -56,21 +66,19 @@ def test_bad_base_is_refused():
 
 
 def test_observations_by_hand():
-    observations = build_observations(
-        accuracies=np.array([0.2, 0.6]),
-        num_samples=np.array([50, 200]),
-        costs_j=np.array([1.0, 3.0]),
-        budget_j=4.0,
-        participated=np.array([True, False]),
-        mean_accuracy=0.4,
-        most_samples=400,
+    state = SimpleNamespace(
+        accuracies=np.array([0.2, 0.6, 0.9]),
+        costs_j=np.array([1.0, 3.0, 8.0]),
+        participated=np.array([True, False, True]),
+        live=(0, 1),
     )
-    expected = np.array([[0.4, 0.125, 0.2, 0.25, 1.0], [0.4, 0.5, 0.6, 0.75, 0.0]], dtype=np.float32)
+    observations = observation_rows(state, [0, 1, 2], np.array([50, 200, 400]), budget_j=4.0, high=np.ones(5))
+    # Mean over those live, (0.2 + 0.6) / 2; samples of 400; costs of 4 J, cut off at 1 for client 2, which has left.
+    expected = [[0.4, 0.125, 0.2, 0.25, 1.0], [0.4, 0.5, 0.6, 0.75, 0.0], [0.4, 1.0, 0.9, 1.0, 1.0]]
     assert observations.dtype == np.float32
-    np.testing.assert_array_equal(observations, expected)
+    np.testing.assert_array_equal(observations, np.array(expected, dtype=np.float32))
 
 
 @pytest.mark.parametrize(("budget_j", "share"), [(math.inf, 0.0), (0.0, 1.0)])
 def test_cost_share_without_a_finite_positive_budget(budget_j, share):
-    one = np.ones(1)
-    assert build_observations(one, one, one, budget_j, one, mean_accuracy=1.0, most_samples=1)[0, 3] == share
+    assert cost_shares(np.ones(1), budget_j).tolist() == [share]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -11,77 +12,100 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_factory import make_rows
 
+from experiments.report.method_tables import interval_records, paired_records
 from experiments.report.metrics import summarize
-from experiments.report.statistics import Estimate, bootstrap_interval, paired_difference
-from experiments.report.statistics_table import estimate_text, interval_records, paired_records
+from experiments.report.numbers import with_interval
+from experiments.report.statistics import Estimate, Paired
 
 
 def _rows(*trials: list[dict]) -> pd.DataFrame:
     return pd.DataFrame([row for trial in trials for row in trial])
 
 
-def test_one_value_has_no_interval_and_none_no_estimate() -> None:
-    assert Estimate.of([0.5]) == Estimate(0.5, 0.0, 1, None)
-    assert Estimate.of([]) is None
-    assert estimate_text(Estimate.of([0.5]), 3) == "0.500 (n = 1, no interval)"
-    assert estimate_text(None, 3) == "–"
+def test_mean_and_population_standard_deviation() -> None:
+    # Mean 3; squared distances 4, 0, 4; variance 8 / 3 with ddof 0 (4 with ddof 1).
+    estimate = Estimate.of([1.0, None, 3.0, 5.0])
+    assert (estimate.mean, estimate.std, estimate.n) == (3.0, pytest.approx(math.sqrt(8 / 3)), 3)
+
+
+def test_one_value_has_no_interval_and_none_no_mean() -> None:
+    one, none = Estimate.of([0.5]), Estimate.of([])
+    assert (one.mean, one.std, one.n, one.interval) == (0.5, 0.0, 1, None)
+    assert with_interval(one, 3) == "0.500 (n = 1, no interval)"
+    assert math.isnan(none.mean) and math.isnan(none.std) and with_interval(none, 3) == "–"
 
 
 def test_two_seeds_give_their_range() -> None:
     # The mean of two draws from {1, 3} is 1 with probability 1/4, 2 with 1/2, 3 with 1/4: both 2.5 % tails are ends.
-    assert Estimate.of([1.0, 3.0]) == Estimate(2.0, 1.0, 2, (1.0, 3.0))
-    assert bootstrap_interval([0.4, 0.4]) == (0.4, 0.4)
+    assert Estimate.of([1.0, 3.0]).interval == (1.0, 3.0)
+    assert Estimate.of([0.4, 0.4]).interval == (0.4, 0.4)
 
 
 def test_interval_agrees_with_all_resamples() -> None:
     # 4 values: all 4^4 = 256 resamples are equally likely, so the percentiles can be had without drawing.
     values = [0.70, 0.74, 0.79, 0.90]
     means = [np.mean(resample) for resample in itertools.product(values, repeat=4)]
-    np.testing.assert_allclose(bootstrap_interval(values), np.percentile(means, [2.5, 97.5]), atol=0.006)
+    np.testing.assert_allclose(Estimate.of(values).interval, np.percentile(means, [2.5, 97.5]), atol=0.006)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6), st.randoms())
 def test_interval_lies_in_the_range_and_ignores_the_order(values: list[float], random) -> None:
-    low, high = bootstrap_interval(values)
+    low, high = Estimate.of(values).interval
     shuffled = random.sample(values, len(values))
-    assert bootstrap_interval(shuffled) == (low, high)
+    assert Estimate.of(shuffled).interval == (low, high)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
 
 
 def test_differences_are_paired_by_seed() -> None:
     # Seeds 7 and 28 are in both: 0.8 - 0.7 = 0.1 and 0.6 - 0.9 = -0.3. Mean -0.1, std 0.2; one of two positive.
-    difference = paired_difference({7: 0.8, 28: 0.6, 42: 0.1}, {28: 0.9, 7: 0.7, 231: 0.2})
-    assert difference.seeds == (7, 28) and difference.positive == 1
-    assert (difference.estimate.mean, difference.estimate.std) == (pytest.approx(-0.1), pytest.approx(0.2))
-    assert paired_difference({7: 0.8}, {28: 0.9}) is None
+    paired = Paired.of({7: 0.8, 28: 0.6, 42: 0.1}, {28: 0.9, 7: 0.7, 231: 0.2})
+    assert (paired.seeds, paired.wins) == ((7, 28), 1)
+    assert (paired.difference.mean, paired.difference.std) == (pytest.approx(-0.1), pytest.approx(0.2))
+    assert Paired.of({7: 0.8}, {28: 0.9}).difference.n == 0
 
 
-def test_bippo_is_compared_on_the_rounds_both_have() -> None:
-    # fedavg stopped after 10 rounds at 0.8. BIPPO's first 10 rounds are 0.9, its later ones 0.1 do not count.
+def test_two_methods_are_compared_on_the_rounds_both_have() -> None:
+    # fedavg stopped after 10 rounds at 0.8. bippo's first 10 rounds are 0.9, its later ones 0.1 do not count.
     rows = _rows(make_rows([0.9] * 10 + [0.1] * 10), make_rows([0.8] * 10, "fedavg"), make_rows([0.5] * 20, "ippo", 28))
     (record,) = paired_records(rows, summarize(rows, 0.8), 0.8)
     assert record == {
-        "BIPPO −": "fedavg",
+        "difference": "bippo − fedavg",
         "seeds": "7",
         "rounds": "1–10",
         "mean accuracy": "+0.100 (n = 1, no interval)",
-        "BIPPO higher in": "1 of 1",
+        "first is higher in": "1 of 1",
         "rounds to 80 %": "0.0 (n = 1, no interval)",
         "seeds that both reached it": "1",
     }
 
 
-def test_no_differences_without_bippo_or_in_a_search() -> None:
-    for rows in (
-        _rows(make_rows([0.5], "fedavg"), make_rows([0.5], "ippo")),
-        _rows(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2")),
-    ):
-        assert paired_records(rows, summarize(rows, 0.8), 0.8) == []
+def test_every_pair_of_methods_is_compared() -> None:
+    rows = _rows(
+        *(make_rows([accuracy], method) for method, accuracy in (("bippo-r", 0.9), ("rep", 0.7), ("ppo", 0.8)))
+    )
+    found = {
+        record["difference"]: record["mean accuracy"][:6] for record in paired_records(rows, summarize(rows, 0.8), 0.8)
+    }
+    assert found == {"bippo-r − rep": "+0.200", "bippo-r − ppo": "+0.100", "rep − ppo": "−0.100"}
+
+
+def test_mean_accuracy_is_compared_with_a_reference_seed_by_seed(reference: str) -> None:
+    # 0.6 / 0.8 = 75 % with seed 7, 0.9 / 0.9 = 100 % with seed 28; seed 42 has no partner. Mean 87.5, std 12.5.
+    trials = [make_rows([accuracy], seed=seed) for seed, accuracy in ((7, 0.6), (28, 0.9), (42, 0.1))]
+    rows = _rows(*trials, make_rows([0.8], reference, 7), make_rows([0.9], reference, 28))
+    bippo, bound = interval_records(rows, summarize(rows, 0.8), 0.8)
+    assert bippo["% of oracle"] == "87.5 ± 12.5 [75.0, 100.0]"
+    assert (bound["method"], bound["% of oracle"]) == ("(oracle)", "–")
+
+
+def test_no_differences_in_a_search() -> None:
+    rows = _rows(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2"))
+    assert paired_records(rows, summarize(rows, 0.8), 0.8) == []
 
 
 def test_interval_table_says_how_many_missed_the_target() -> None:
     rows = _rows(make_rows([0.9] * 10), make_rows([0.1] * 10, seed=28))
-    (record,) = interval_records(summarize(rows, 0.8), 0.8)
+    (record,) = interval_records(rows, summarize(rows, 0.8), 0.8)
     assert record["mean accuracy"] == "0.500 ± 0.400 [0.100, 0.900]"
     assert record["rounds to 80 %"] == "10.0 (n = 1, no interval) (missed by 1)"

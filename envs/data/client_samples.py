@@ -60,11 +60,12 @@ class FederationSamples:
 
 
 def gather(dataset: Dataset, partition: Partition) -> FederationSamples:
-    """Copies the samples that ``partition`` deals out."""
-    return FederationSamples(
-        _gathered(dataset.train_images, dataset.train_labels, partition.train),
-        _gathered(dataset.test_images, dataset.test_labels, partition.test),
-    )
+    """Copies the samples that ``partition`` deals out, with the noisy labels of those that have some."""
+    train = _gathered(dataset.train_images, dataset.train_labels, partition.train)
+    ends = np.cumsum(train.sizes)
+    for client, labels in partition.noisy_labels.items():
+        train.labels[ends[client] - len(labels) : ends[client]] = labels
+    return FederationSamples(train, _gathered(dataset.test_images, dataset.test_labels, partition.test))
 
 
 def _gathered(images: Tensor, labels: Tensor, indices: Sequence[np.ndarray]) -> Samples:

@@ -14,33 +14,23 @@ from torch import Tensor
 from envs.data.image_folders import image_folder, read_image_folder
 from envs.data.readers import Split, cifar_source, idx_folder, read_cifar_split, read_idx_split
 
-FASHION_MNIST_CLASSES = (
-    "t-shirt",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle-boot",
-)
+FASHION_CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
+_POINT = "Point data_dir or $BIPPO_DATA to"
+_FOLDERS = "train/<class>/* and test/<class>/*, zipped or not"
+_DOWNLOAD = "what `python -c \"import torchvision; torchvision.datasets.{}('data', download=True)\"` downloads"
 _HELP = {
     "fashion_mnist": (
-        'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
-        "torchvision.datasets.FashionMNIST('data', download=True)\"` downloads, (2) the four original *-ubyte.gz files "
-        "(`apt-get install dataset-fashion-mnist` puts them into /usr/share/datasets/fashion-mnist), or (3) folders of "
-        "images train/<class>/* and test/<class>/*, zipped or not"
+        f"{_POINT} (1) {_DOWNLOAD.format('FashionMNIST')}, (2) the four original *-ubyte.gz files (`apt-get install "
+        "dataset-fashion-mnist` puts them into /usr/share/datasets/fashion-mnist), or (3) folders of images "
+        f"{_FOLDERS}"
     ),
     "cifar10": (
-        'Point data_dir or $BIPPO_DATA to (1) what `python -c "import torchvision; '
-        "torchvision.datasets.CIFAR10('data', download=True)\"` downloads, (2) the original cifar-10-python.tar.gz, or "
-        "(3) folders of images train/<class>/* and test/<class>/*, zipped or not"
+        f"{_POINT} (1) {_DOWNLOAD.format('CIFAR10')}, (2) the original cifar-10-python.tar.gz, or (3) folders of "
+        f"images {_FOLDERS}"
     ),
-    "image_folder": "Point data_dir or $BIPPO_DATA to a folder with train/<class>/* and test/<class>/*, zipped or not",
+    "image_folder": f"{_POINT} a folder with {_FOLDERS}",
 }
 
 
@@ -71,10 +61,6 @@ class Dataset:
         """(channels, height, width) of an image."""
         channels, height, width = self.train_images.shape[1:]
         return channels, height, width
-
-    def scaled(self, images: Tensor) -> Tensor:
-        """``float32`` images in [-1, 1]."""
-        return images.float() * (2.0 / self.max_value) - 1.0
 
 
 def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
@@ -118,7 +104,7 @@ def _digits() -> Dataset:
 
 def _from_original_files(name: str, roots: list[Path]) -> Dataset | None:
     if name == "fashion_mnist" and (folder := idx_folder(roots)):
-        return _dataset(name, read_idx_split(folder, "train"), read_idx_split(folder, "test"), FASHION_MNIST_CLASSES)
+        return _dataset(name, read_idx_split(folder, "train"), read_idx_split(folder, "test"), FASHION_CLASSES)
     if name == "cifar10" and (source := cifar_source(roots)):
         return _dataset(name, read_cifar_split(source, "train"), read_cifar_split(source, "test"), CIFAR10_CLASSES)
     return None

@@ -53,15 +53,15 @@ def counts_over_labels(sizes: Sequence[int], available: np.ndarray, alpha: float
     num_clients, num_classes = len(sizes), len(available)
     rng = keyed_rng("dirichlet over labels", num_clients, num_classes)
     mixes = rng.dirichlet(np.full(num_classes, alpha), size=num_clients)
-    left = available.astype(np.int64)
+    remaining = available.astype(np.int64)
     counts = np.zeros((num_clients, num_classes), dtype=np.int64)
     for client, (size, mix) in enumerate(zip(sizes, mixes, strict=True)):
         while (missing := size - counts[client].sum()) > 0:
             # The tiny floor keeps a client servable when its mix is 0 on every class that is left.
-            open_mix = np.where(left > 0, np.maximum(mix, 1e-12), 0.0)
-            taken = np.minimum(_rounded(open_mix / open_mix.sum(), missing), left)
+            open_mix = np.where(remaining > 0, np.maximum(mix, 1e-12), 0.0)
+            taken = np.minimum(_rounded(open_mix / open_mix.sum(), missing), remaining)
             counts[client] += taken
-            left -= taken
+            remaining -= taken
     return counts
 
 

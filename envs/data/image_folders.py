@@ -17,8 +17,6 @@ from torch import Tensor
 from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
-ImageSplit = tuple[Tensor, Tensor]
-
 _SPLITS = ("train", "test")
 
 #: An image: a file of its own, or a member of a zip archive.

@@ -1,19 +1,27 @@
 """Who holds which samples. NumPy only.
 
-Label sets, label mixes and sizes are constants of the scenario; the seed only changes which samples are drawn. So the
-clients' data sizes, costs and the budget are the same for all seeds. No index is ever used twice.
+Label sets, label mixes, sizes and who has noisy labels are constants of the scenario; the seed only changes which
+samples and which wrong labels are drawn. So the clients' data sizes, costs and the budget are the same for all seeds.
+No index is ever used twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from envs.data.dirichlet import counts_over_clients, counts_over_labels
+from envs.data.label_noise import noisy_labels
 from envs.data.label_sets import paper_label_sets
 from envs.rng import keyed_rng
+
+if TYPE_CHECKING:
+    from envs.config import FederationConfig
+    from envs.data.datasets import Dataset
 
 
 @dataclass(frozen=True)
@@ -24,11 +32,38 @@ class Partition:
         train: Per client an ascending ``int64`` array of indices into the training split.
         test: The same for the test split.
         labels: Per client the labels it holds, ascending.
+        noisy_labels: Training labels of the clients that have wrong ones, in the order of ``train``, by client.
     """
 
     train: tuple[np.ndarray, ...]
     test: tuple[np.ndarray, ...]
     labels: tuple[tuple[int, ...], ...]
+    noisy_labels: Mapping[int, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: FederationConfig, dataset: Dataset, seed: int) -> Partition:
+        """Deals the samples of ``dataset`` as ``config`` says; ``seed`` takes the place of the configuration's own.
+
+        Raises:
+            ValueError: If a split does not hold what is wanted.
+        """
+        true_labels, num_classes = dataset.train_labels.numpy(), len(dataset.classes)
+        dealt = make_partition(
+            config.partition,
+            true_labels,
+            dataset.test_labels.numpy(),
+            num_classes,
+            config.train_sizes,
+            config.test_sizes,
+            alpha=config.alpha,
+            late_labels=config.late_labels,
+            seed=seed,
+        )
+        noisy = {
+            client: noisy_labels(true_labels[dealt.train[client]], config.label_noise, num_classes, seed, client)
+            for client in config.noisy_clients
+        }
+        return dataclasses.replace(dealt, noisy_labels=noisy)
 
 
 def make_partition(

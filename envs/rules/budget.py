@@ -11,7 +11,12 @@ BUDGET_TOLERANCE = 1e-9
 
 
 def round_budget_j(
-    costs_j: np.ndarray, share: float, budget_j: float | None, names: Sequence[str], probing_j: float = 0.0
+    costs_j: np.ndarray,
+    share: float,
+    budget_j: float | None,
+    names: Sequence[str],
+    probing_j: float = 0.0,
+    credit_j: float = 0.0,
 ) -> float:
     """The budget of a round in joules.
 
@@ -21,22 +26,25 @@ def round_budget_j(
         budget_j: Budget in joules.
         names: ``[N]`` client names for the message.
         probing_j: Joules that probing all of them takes out of the budget.
+        credit_j: Joules that each of them costs beside ``costs_j``, for its leave-one-out reward.
 
     Raises:
         ValueError: If the budget does not pay the probing, or is positive but then below the cheapest client.
     """
     budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
     cheapest = int(np.argmin(costs_j))
+    cheapest_j = float(costs_j[cheapest]) + credit_j
     if not fits(probing_j, budget):
         raise ValueError(
             f"probing all {len(names)} clients takes {probing_j:.6g} J a round, the budget is {budget:.6g} J; "
             "lower probing_epochs, or raise budget_j or budget_share"
         )
-    if budget > 0.0 and not fits(float(costs_j[cheapest]), split_budget(budget, probing_j)[1]):
+    if budget > 0.0 and not fits(cheapest_j, split_budget(budget, probing_j)[1]):
         probing = f", less {probing_j:.6g} J for probing," if probing_j else ""
+        credit = f", {credit_j:.6g} J of it for its leave-one-out reward (see credit_clients)" if credit_j else ""
         raise ValueError(
             f"the budget of {budget:.6g} J a round{probing} is below the cheapest client: {names[cheapest]} needs "
-            f"{costs_j[cheapest]:.6g} J; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
+            f"{cheapest_j:.6g} J{credit}; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
         )
     return budget
 
@@ -44,8 +52,8 @@ def round_budget_j(
 def split_budget(budget_j: float, probing_j: float) -> tuple[float, float]:
     """What a round spends on probing and what is left for training, in joules.
 
-    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, since
-    whoever selects would not know whom; both are 0 then.
+    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, because a
+    selector cannot rank without the probed values; both are 0 then.
     """
     if not fits(probing_j, budget_j):
         return 0.0, 0.0
@@ -57,7 +65,7 @@ def fits(energy_j: float, budget_j: float) -> bool:
     return energy_j <= budget_j * (1.0 + BUDGET_TOLERANCE)
 
 
-def admitted(
+def admit_within_budget(
     clients: Sequence[int], costs_j: np.ndarray, budget_j: float, names: Sequence[str], on_overrun: str
 ) -> tuple[list[int], list[int], float]:
     """Who of ``clients`` may train.

@@ -1,4 +1,4 @@
-"""Who joins and leaves when. What is said to happen in round r happens at its end: it changes who is live in round r+1.
+"""Who joins and leaves when. Events of round r take effect after it: they change who is live in round r+1.
 
 A client has one or more *stays*. Its first is agent ``client_003``, later ones are ``client_003#1``, ``client_003#2``.
 NumPy only.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ class Changes(NamedTuple):
     """Client ids that join and leave at the end of a round, both ascending."""
 
     joined: tuple[int, ...] = ()
-    left: tuple[int, ...] = ()
+    departed: tuple[int, ...] = ()
 
 
 class ChurnSchedule(Protocol):
@@ -69,7 +70,7 @@ class ScheduledChurn:
     def __init__(self, events: Sequence[ChurnEvent], num_clients: int, rounds: int) -> None:
         self._by_round: dict[int, list[ChurnEvent]] = {}
         first: dict[int, str] = {}
-        for event in sorted(events, key=_when):
+        for event in sorted(events, key=attrgetter("round", "client")):
             self._by_round.setdefault(event.round, []).append(event)
             first.setdefault(event.client, event.kind)
         self.live_at_start = tuple(client for client in range(num_clients) if first.get(client) != JOIN)
@@ -87,14 +88,11 @@ class ScheduledChurn:
 
     def check_live(self, live: Sequence[int], round_index: int) -> None:
         """See ``ChurnSchedule``."""
-        expected = dict.fromkeys(self.live_at_start)
-        for round_done in sorted(r for r in self._by_round if r <= round_index):
-            for event in self._by_round[round_done]:
-                if event.kind == JOIN:
-                    expected[event.client] = None
-                else:
-                    del expected[event.client]
-        odd = sorted({*live} ^ {*expected})
+        expected = set(self.live_at_start)
+        for round_done in range(1, round_index + 1):
+            joined, departed = self.changes((), 0, 0, round_done)
+            expected = expected.difference(departed).union(joined)
+        odd = sorted({*live} ^ expected)
         if odd:
             raise ValueError(
                 f"the state has another churn schedule: after round {round_index} client {odd[0]} is "
@@ -103,7 +101,7 @@ class ScheduledChurn:
 
 
 class MarkovChurn:
-    """Every client is live at the start and goes on and off at random, independently of all others.
+    """Every client is live at the start and leaves and returns at random, independently of all others.
 
     The draw of a client is a function of (seed, episode, round, client) alone.
 
@@ -124,8 +122,8 @@ class MarkovChurn:
         # The k-th draw is client k's, whatever the number of clients.
         draws = keyed_rng("churn", seed, episode, round_index).random(len(is_live))
         joined = np.flatnonzero(~is_live & (draws < self._return_rates))
-        left = np.flatnonzero(is_live & (draws < self._leave_rates))
-        return Changes(tuple(joined.tolist()), tuple(left.tolist()))
+        departed = np.flatnonzero(is_live & (draws < self._leave_rates))
+        return Changes(tuple(joined.tolist()), tuple(departed.tolist()))
 
     def check_live(self, live: Sequence[int], round_index: int) -> None:
         """Any clients may be live."""
@@ -150,7 +148,7 @@ def check_events(events: Sequence[ChurnEvent], num_clients: int, rounds: int) ->
                 f"clients from 0 to {num_clients - 1}"
             )
     latest: dict[int, ChurnEvent] = {}
-    for event in sorted(events, key=_when):
+    for event in sorted(events, key=attrgetter("round", "client")):
         _check_order(latest.get(event.client), event)
         latest[event.client] = event
 
@@ -170,7 +168,3 @@ def _check_order(before: ChurnEvent | None, event: ChurnEvent) -> None:
             f"{event}: the client is {what} since round {before.round}; add its {opposite} between the two, "
             "or drop this event"
         )
-
-
-def _when(event: ChurnEvent) -> tuple[int, int]:
-    return event.round, event.client

@@ -1,4 +1,6 @@
-"""Reads a churn schedule from a CSV file, one stay of one client a line::
+"""Reads a churn schedule from a CSV file with one stay of one client a line.
+
+An example::
 
     client,join_round,leave_round
     0,0,150

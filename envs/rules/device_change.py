@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from envs.checks import positive, whole
 
 
 @dataclass(frozen=True)
@@ -12,3 +15,21 @@ class DeviceChange:
     round: int
     client: int
     cpu_freq_hz: float
+
+
+def check_changes(changes: Sequence[DeviceChange], num_clients: int, rounds: int) -> None:
+    """Refuses changes that cannot happen.
+
+    Raises:
+        ValueError: With the change.
+    """
+    for change in changes:
+        if not isinstance(change, DeviceChange):
+            raise ValueError(f"device_changes holds {change!r}; it must hold DeviceChange(round, client, cpu_freq_hz)")
+        whole(f"round of {change}", change.round, least=1)
+        whole(f"client of {change}", change.client, least=0)
+        if change.round > rounds or change.client >= num_clients:
+            raise ValueError(
+                f"{change} is outside the run; rounds go from 1 to {rounds}, clients from 0 to {num_clients - 1}"
+            )
+        positive("cpu_freq_hz of a DeviceChange", change.cpu_freq_hz)

@@ -80,6 +80,12 @@ def round_energy_j(
         values_per_sample: Numbers per sample (784 for a 28x28 grey image), 32 bits each.
         cpu_freq_hz: CPU frequency of the client.
         epochs: Local epochs in the round.
+        bandwidth_hz: B of the uplink.
+        channel_gain: h.
+        transmit_power_w: P.
+        noise_w: sigma.
+        half_capacitance: alpha / 2 of the CPU.
+        cycles_per_bit: eta.
     """
     _not_negative(num_parameters=num_parameters, epochs=epochs)
     rate_bps = uplink_rate_bps(bandwidth_hz, channel_gain, transmit_power_w, noise_w)

@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from envs.checks import number, one_of, positive, whole
+from envs.execution import Execution
 
-if TYPE_CHECKING:
-    from envs.config import FederationConfig
-
-EXECUTORS = ("auto", "serial", "ray")
 #: Actors where nothing says how many and there is no GPU.
 DEFAULT_CPU_ACTORS = 2
 
@@ -48,44 +43,25 @@ class ActorPlan:
         return [{name: amount for name, amount in bundle.items() if amount} for _ in range(self.num_actors)]
 
 
-def check_execution(config: FederationConfig) -> None:
-    """Checks the settings that say who trains."""
-    one_of("executor", config.executor, EXECUTORS)
-    positive("cpus_per_actor", config.cpus_per_actor)
-    if config.num_actors is not None:
-        whole("num_actors", config.num_actors, least=1)
-    gpus = config.gpus_per_actor
-    if gpus is not None:
-        number("gpus_per_actor", gpus)
-        if not gpus >= 0 or (gpus > 1 and gpus != int(gpus)):
-            raise ValueError(f"gpus_per_actor is {gpus}; it must be a share from 0 to 1 or a whole number")
-    if config.executor == "serial" and (config.num_actors is not None or gpus is not None):
-        raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
-    if config.executor == "ray" and config.device != "cpu":
-        raise ValueError(
-            f"device is {config.device!r}, but executor='ray' trains on the GPUs that Ray assigns; leave device out"
-        )
-
-
-def actor_plan(config: FederationConfig, has: Resources, side_by_side: int = 1) -> ActorPlan | None:
+def actor_plan(execution: Execution, has: Resources, side_by_side: int = 1) -> ActorPlan | None:
     """The actors to start, or None to train serially.
 
     Args:
-        config: What is asked for. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
+        execution: What is asked for. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
             ``gpus_per_actor=None`` an equal share of the GPUs, rounded down to 1/2, 1/3, ... With ``auto``, a
             ``device`` that was named is respected.
         has: What there is for all trials.
         side_by_side: Trials that share it.
     """
-    gpus = config.gpus_per_actor
+    gpus = execution.gpus_per_actor
     no_gpus = has.gpus == 0 or gpus == 0
-    if config.executor == "serial" or (config.executor == "auto" and (no_gpus or config.device != "cpu")):
+    if execution.executor == "serial" or (execution.executor == "auto" and (no_gpus or execution.device != "cpu")):
         return None
     of_trial = has.gpus / side_by_side
-    num_actors = config.num_actors
+    num_actors = execution.num_actors
     if num_actors is None:
         num_actors = DEFAULT_CPU_ACTORS if no_gpus else max(1, math.floor(of_trial / (gpus or 1.0)))
-    return ActorPlan(num_actors, config.cpus_per_actor, _even_share(of_trial / num_actors) if gpus is None else gpus)
+    return ActorPlan(num_actors, execution.cpus_per_actor, _even_share(of_trial / num_actors) if gpus is None else gpus)
 
 
 def _even_share(gpus: float) -> float:

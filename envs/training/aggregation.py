@@ -93,6 +93,11 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     return WeightedSum(total, num_samples, bound, failed)
 
 
+def minus(total: WeightedSum, part: WeightedSum) -> WeightedSum:
+    """``total`` without one of the sums it was merged from, to the last bit: the sum over the other clients."""
+    return WeightedSum(total.total - part.total, total.num_samples - part.num_samples, total.bound - part.bound)
+
+
 def mean(weighted_sum: WeightedSum) -> Tensor:
     """The average weighted by samples, ``float32[P]``: ``sum(n_k * w_k) / sum(n_k)``."""
     return (weighted_sum.total.double() / (_SCALE * weighted_sum.num_samples)).float()

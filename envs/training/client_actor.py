@@ -11,8 +11,8 @@ import torch
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples
-from envs.round_key import RoundKey
-from envs.training.aggregation import ClientFailure
+from envs.rng import RoundKey
+from envs.training.aggregation import ClientFailure, WeightedSum
 from envs.training.client_worker import ClientWorker
 
 
@@ -39,6 +39,15 @@ class PackedSum:
     num_samples: int
     bound: int
     failed: tuple[ClientFailure, ...]
+
+    @classmethod
+    def of(cls, part: WeightedSum) -> PackedSum:
+        """The sum, on the CPU."""
+        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed)
+
+    def unpacked(self) -> WeightedSum:
+        """A copy: what Ray returns is read-only memory of its object store."""
+        return WeightedSum(torch.from_numpy(self.total.copy()), self.num_samples, self.bound, self.failed)
 
 
 class ClientActor:
@@ -69,8 +78,11 @@ class ClientActor:
 
     def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> PackedSum:
         """Trains ``clients`` from the flat ``float32[P]`` weights; one partial sum for all of them."""
-        result = self._worker.train(torch.tensor(weights), clients, key, epochs)
-        return PackedSum(result.total.cpu().numpy(), result.num_samples, result.bound, result.failed)
+        return PackedSum.of(self._worker.train(torch.tensor(weights), clients, key, epochs))
+
+    def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[PackedSum]:
+        """As ``train``, but a sum for each client."""
+        return [PackedSum.of(update) for update in self._worker.train_each(torch.tensor(weights), clients, key, epochs)]
 
     def evaluate(self, weights: np.ndarray, groups: Sequence[Sequence[int]], training_samples: bool) -> np.ndarray:
         """``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""

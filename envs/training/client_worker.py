@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 
@@ -11,8 +12,7 @@ from torch import Tensor, nn
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
-from envs.rng import keyed_rng
-from envs.round_key import RoundKey
+from envs.rng import RoundKey, keyed_rng
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.training.local_training import evaluate, train_locally
@@ -46,7 +46,12 @@ class ClientWorker:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client from the flat ``weights``; with ``on_client_failure="raise"`` up to one that fails."""
-        return aggregation.merged(self._updates(self._weights.cut(weights), clients, key, epochs))
+        return aggregation.merged(self._updates(weights, clients, key, epochs))
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
+        """As ``train``, but a sum for each client, on the CPU."""
+        updates = self._updates(weights, clients, key, epochs)
+        return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
 
     def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
         """Each group as one batch.
@@ -57,9 +62,8 @@ class ClientWorker:
         self._weights.set(weights)
         return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
 
-    def _updates(
-        self, start: list[Tensor], clients: Sequence[int], key: RoundKey, epochs: int
-    ) -> Iterator[WeightedSum]:
+    def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
+        start = self._weights.cut(weights)
         for client in clients:
             update = self._update(start, client, key, epochs)
             yield update

@@ -72,16 +72,6 @@ def get_flat(model: nn.Module) -> Tensor:
     return FlatWeights(model).get()
 
 
-def set_flat(model: nn.Module, flat: Tensor) -> None:
-    """``FlatWeights.set``."""
-    FlatWeights(model).set(flat)
-
-
-def num_weights(model: nn.Module) -> int:
-    """Length of the flat weights."""
-    return sum(tensor.numel() for tensor in weight_tensors(model))
-
-
 # Pooling before the ReLU gives the same values as after it, on a quarter of the numbers.
 
 

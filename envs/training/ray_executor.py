@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 import ray
-import torch
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
 from torch import Tensor
 
@@ -41,13 +40,14 @@ from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, gather
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
-from envs.round_key import RoundKey
+from envs.execution import Execution
+from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
 from envs.training.aggregation import WeightedSum
-from envs.training.client_actor import ActorInfo, ClientActor, PackedSum
+from envs.training.client_actor import ActorInfo, ClientActor
 from envs.training.client_worker import ClientWorker
-from envs.training.executors import judged
+from envs.training.executor import apply_failure_policy
 from envs.training.packing import evaluation_shares, pack
 
 #: Actors that may die during the work of one call before that is an error.
@@ -90,7 +90,7 @@ class RayExecutor:
         worker_class: type[ClientWorker] = ClientWorker,
         new_actor: Callable[[int], Any] | None = None,
     ) -> None:
-        plan = plan or plan_here(dataclasses.replace(config, executor="ray"))
+        plan = plan or plan_here(dataclasses.replace(config.execution, executor="ray"))
         assert plan is not None, "executor='ray' always has a plan"
         self._config, self._plan = config, plan
         self._dataset = load_dataset(config.dataset, config.data_dir)
@@ -111,11 +111,18 @@ class RayExecutor:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """See ``Executor``."""
-        sizes = self._sizes(training_samples=True)
-        packed = pack([sizes[client] * epochs for client in clients], len(self._slots))
-        arguments = [(self._ref(weights), [clients[place] for place in places], key, epochs) for places in packed]
-        calls = [_Call(slot, "train", args) for slot, args in enumerate(arguments) if args[1]]
-        return judged(aggregation.merged(_unpacked(part) for part in self._run(calls)), clients, self._config)
+        parts = self._train("train", weights, clients, key, epochs)
+        result = aggregation.merged(part.unpacked() for _, part in parts)
+        failed = apply_failure_policy([result], clients, self._config.on_client_failure)
+        return dataclasses.replace(result, failed=failed)
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
+        """See ``Executor``."""
+        updates: dict[int, WeightedSum] = {}
+        for share, parts in self._train("train_each", weights, clients, key, epochs):
+            updates.update(zip(share, (part.unpacked() for part in parts), strict=False))  # fewer if one failed
+        apply_failure_policy(updates.values(), clients, self._config.on_client_failure)
+        return {client: updates[client] for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """See ``Executor``."""
@@ -128,6 +135,16 @@ class RayExecutor:
     def close(self) -> None:
         """Ends the actors, which live as long as somebody holds them."""
         self._slots, self._sent = [], None
+
+    def _train(
+        self, method: str, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int
+    ) -> list[tuple[list[int], Any]]:
+        """Per actor that has work its clients, and what its method returned for them."""
+        sizes = self._sizes(training_samples=True)
+        packed = pack([sizes[client] * epochs for client in clients], len(self._slots))
+        shares = {slot: [clients[place] for place in places] for slot, places in enumerate(packed) if places}
+        calls = [_Call(slot, method, (self._ref(weights), share, key, epochs)) for slot, share in shares.items()]
+        return list(zip(shares.values(), self._run(calls), strict=True))
 
     def _evaluate(self, weights: Tensor, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         """``float64[2, len(clients)]`` accuracies and losses."""
@@ -206,8 +223,8 @@ class RayExecutor:
         return new(self._config, shape, self._worker_class, may_use_gpu=self._plan.gpus_per_actor > 0)
 
 
-def plan_here(config: FederationConfig) -> ActorPlan | None:
-    """The actors ``config`` asks for, given what Ray has here; None to train serially. Starts Ray if it must.
+def plan_here(execution: Execution) -> ActorPlan | None:
+    """The actors ``execution`` asks for, given what Ray has here; None to train serially. Starts Ray if it must.
 
     Raises:
         ValueError: If Ray has less than the actors need.
@@ -217,7 +234,7 @@ def plan_here(config: FederationConfig) -> ActorPlan | None:
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     group = ray.util.get_current_placement_group()
     parts = cluster_nodes() if group is None else _bundles(group.bundle_specs)
-    plan = actor_plan(config, total(parts))
+    plan = actor_plan(execution, total(parts))
     where = "the Ray cluster" if group is None else "this trial beside itself (see BippoConfig.env_resources)"
     if plan and (message := refusal(plan, parts, where)):
         raise ValueError(message)
@@ -238,11 +255,6 @@ def _bundles(specs: Sequence[dict[str, float]]) -> list[Resources]:
 
 def _resources(amounts: dict[str, float]) -> Resources:
     return Resources(amounts.get("CPU", 0.0), amounts.get("GPU", 0.0))
-
-
-def _unpacked(part: PackedSum) -> WeightedSum:
-    # A copy: what Ray returns is read-only memory of its object store.
-    return WeightedSum(torch.from_numpy(part.total.copy()), part.num_samples, part.bound, part.failed)
 
 
 @functools.cache

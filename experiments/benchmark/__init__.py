@@ -1,1 +1,0 @@
-"""How long rounds take, and for what: `python -m experiments.benchmark`."""

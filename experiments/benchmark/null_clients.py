@@ -1,11 +1,9 @@
-"""`python -m experiments.benchmark null-clients`: what a round in actors costs when training costs nothing."""
+"""``python -m experiments.benchmark null-clients``: what a round in actors costs when training costs nothing."""
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,18 @@ import torch
 
 from envs.config import FederationConfig
 from envs.data.partition import Partition
-from envs.round_key import RoundKey
+from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.client_worker import ClientWorker
 from envs.training.models import build_model, get_flat
-from experiments.benchmark.fl import MIN_ROUNDS, RATIOS
+from experiments.benchmark.fl import MEDIANS, MIN_ROUNDS
+from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
+from experiments.benchmark.result import Result, Row
+from experiments.cli import at_least
 
 #: Share of the clients that train, above the few of the smallest federation.
 _SHARE, _LEAST = 0.1, 3
+_WARM_UP = 5
 
 
 class NullWorker(ClientWorker):
@@ -44,35 +46,30 @@ class BareActor:
         return self._sum
 
 
-def add_parser(commands: Any) -> None:
-    """Add the sub-command."""
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Adds the sub-command."""
     parser = commands.add_parser("null-clients", help="milliseconds of a round in actors that trains nothing")
-    parser.set_defaults(benchmark=null_clients, text=text)
-    parser.add_argument(
-        "--clients", type=int, nargs="+", default=[20, 200, 1000], metavar="N", help="default: 20 200 1000"
-    )
-    parser.add_argument("--actors", type=int, default=2, metavar="N", help="default: 2")
-    parser.add_argument("--rounds", type=int, default=100, metavar="N", help="default: 100")
+    parser.set_defaults(run=null_clients)
+    add = parser.add_argument
+    clients = [20, 200, 1000]
+    add("--clients", type=at_least(_LEAST), nargs="+", default=clients, metavar="N", help="default: 20 200 1000")
+    add("--actors", type=at_least(1), default=2, metavar="N", help="default: 2")
+    add("--rounds", type=at_least(MIN_ROUNDS), default=100, metavar="N", help="default: 100")
+    return parser
 
 
-def null_clients(arguments: argparse.Namespace) -> dict[str, Any]:
+def null_clients(arguments: argparse.Namespace) -> Result:
     """Median milliseconds of the round's FL part (train, average, evaluate), and of bare Ray with the same traffic.
 
-    Bare Ray is one `put` of the weights, one call per actor and one result per actor. Both take turns; the ratio is the
-    median over turns. 10 % of the clients train, at least 3.
+    Bare Ray is one ``put`` of the weights, one call per actor and one result per actor. Both take turns; the ratio is
+    the median over turns. 10 % of the clients train, at least 3.
     """
-    if arguments.rounds < MIN_ROUNDS:
-        raise ValueError(f"--rounds is {arguments.rounds}; a median needs at least {MIN_ROUNDS}")
     torch.set_num_threads(1)
-    return {
-        "benchmark": "null-clients",
-        "actors": arguments.actors,
-        "rounds": arguments.rounds,
-        "federations": [_measure(number, arguments.actors, arguments.rounds) for number in arguments.clients],
-    }
+    rows = [_measure(number, arguments.actors, arguments.rounds) for number in arguments.clients]
+    return Result(f"null-clients: {arguments.actors} actors; {MEDIANS.format(arguments.rounds)}", rows)
 
 
-def _measure(num_clients: int, num_actors: int, rounds: int) -> dict[str, Any]:
+def _measure(num_clients: int, num_actors: int, rounds: int) -> Row:
     import ray
 
     from envs.training.ray_executor import RayExecutor
@@ -94,35 +91,17 @@ def _measure(num_clients: int, num_actors: int, rounds: int) -> dict[str, Any]:
         weights = aggregation.mean(executor.train(weights, selected, RoundKey(0, 0, 1), epochs=1))
         executor.accuracies(weights, range(num_clients))
 
-    pairs = [(_seconds(bare), _seconds(ours)) for _ in range(rounds + 5)][5:]
+    turns = take_turns({"bare": bare, "ours": ours}, rounds, _WARM_UP)
     executor.close()
     return {
         "clients": num_clients,
-        "selected": len(selected),
-        "bare_ray_ms": 1000 * statistics.median(pair[0] for pair in pairs),
-        "round_ms": 1000 * statistics.median(pair[1] for pair in pairs),
-        "ratio": statistics.median(pair[1] / pair[0] for pair in pairs),
+        "trained": len(selected),
+        "round, ms": median_ms(turns["ours"]),
+        "bare Ray, ms": median_ms(turns["bare"]),
+        "ratio": median_ratio(turns["ours"], turns["bare"]),
     }
 
 
 def _one_sample_each(num_clients: int) -> Partition:
     indices = tuple(np.array([client % 500]) for client in range(num_clients))
     return Partition(indices, indices, ((),) * num_clients)
-
-
-def _seconds(act: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    act()
-    return time.perf_counter() - started
-
-
-def text(record: dict[str, Any]) -> str:
-    """What is printed."""
-    actors, rounds = record["actors"], record["rounds"]
-    lines = [f"null-clients: {actors} actors, median of {rounds} rounds in turns; {RATIOS}", ""]
-    for found in record["federations"]:
-        lines.append(
-            f"{found['clients']:5d} clients, {found['selected']:4d} train   round {found['round_ms']:8.2f} ms   "
-            f"bare Ray {found['bare_ray_ms']:8.2f} ms   ratio {found['ratio']:5.2f}"
-        )
-    return "\n".join(lines)

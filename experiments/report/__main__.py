@@ -1,8 +1,8 @@
-"""`python -m experiments.report`."""
+"""``python -m experiments.report``."""
 
 import sys
 
-from experiments.report.report import main
+from experiments.report.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,7 @@
-"""Who joined and left after which round, from rows: a client is live in a round if the row's `clients` names it."""
+"""Who joined and left after which round, from rows: a client is live in a round if the row's ``clients`` names it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,31 +10,34 @@ import pandas as pd
 _MOST_DRAWN = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Moment:
-    """At the end of `round`, so that it shows in the round after: client ids that joined and left, ascending."""
+    """Client ids, ascending, that joined and left at the end of ``round``, so that it shows in the round after."""
 
     round: int
     joined: tuple[int, ...]
     left: tuple[int, ...]
 
     @property
-    def signs(self) -> str:
-        """+2, −1 or +2 −1."""
-        return " ".join([f"+{len(self.joined)}"] * bool(self.joined) + [f"−{len(self.left)}"] * bool(self.left))
+    def label(self) -> str:
+        """``+2``, ``−1`` or ``+2 −1``, for a figure."""
+        return " ".join(f"{sign}{len(ids)}" for sign, ids in (("+", self.joined), ("−", self.left)) if ids)
 
-    @property
-    def words(self) -> str:
-        """`2 clients join after round 100`."""
-        parts = [_count(ids, verb) for ids, verb in ((self.joined, "join"), (self.left, "leave")) if ids]
+    def __str__(self) -> str:
+        changes = ((len(self.joined), "join"), (len(self.left), "leave"))
+        parts = [f"{n} clients {verb}" if n > 1 else f"1 client {verb}s" for n, verb in changes if n]
         return f"{' and '.join(parts)} after round {self.round}"
 
 
 @dataclass(frozen=True)
 class Churn:
-    """What came and went in a study.
+    """The joins and leaves of a study.
 
-    `moments` is that of all trials together; `same_in_all` is False where it is random and differs from trial to trial.
+    Attributes:
+        moments: Those of all trials together.
+        same_in_all: False where churn is random and differs from trial to trial.
+        joins_per_trial: Mean number of clients that joined.
+        leaves_per_trial: Mean number of clients that left.
     """
 
     moments: tuple[Moment, ...]
@@ -50,55 +52,42 @@ class Churn:
 
     @property
     def drawable(self) -> bool:
-        """Few enough, and the same in all trials."""
+        """Few enough moments, and the same in all trials."""
         return self.same_in_all and len(self.moments) <= _MOST_DRAWN
 
-    @property
-    def words(self) -> str:
-        """For a heading."""
+    def __str__(self) -> str:
         if self.drawable:
-            return ", ".join(moment.words for moment in self.moments)
+            return ", ".join(map(str, self.moments))
         return (
             f"clients come and go from round {self.first_round} on, "
             f"{self.joins_per_trial:.1f} joins and {self.leaves_per_trial:.1f} leaves per trial"
         )
 
 
-def trial_moments(rows: pd.DataFrame) -> list[Moment]:
-    """The changes of one trial, from its rows ordered by round."""
-    live = [np.asarray(clients) for clients in rows["clients"]]
-    rounds = rows["round"].tolist()
-    moments = [
-        Moment(int(rounds[i]), _only_in(live[i + 1], live[i]), _only_in(live[i], live[i + 1]))
-        for i in range(len(live) - 1)
-        if not np.array_equal(live[i], live[i + 1])
-    ]
-    return [moment for moment in moments if moment.joined or moment.left]
-
-
 def find_churn(rows: pd.DataFrame) -> Churn | None:
-    """The changes of all trials, or None where nobody ever joins or leaves."""
+    """Returns the changes of all trials, or None where nobody ever joins or leaves."""
     found = [(len(trial), trial_moments(trial)) for _, trial in rows.groupby("trial", sort=False)]
-    every = sorted({moment for _, moments in found for moment in moments}, key=lambda m: (m.round, m.joined, m.left))
+    every = sorted({moment for _, moments in found for moment in moments})
     if not every:
         return None
-    # A trial that is still running knows nothing of what comes after its last round.
-    same = all(moments == [moment for moment in every if moment.round < length] for length, moments in found)
     return Churn(
         moments=tuple(every),
-        same_in_all=same,
-        joins_per_trial=_mean_count([moments for _, moments in found], "joined"),
-        leaves_per_trial=_mean_count([moments for _, moments in found], "left"),
+        # A trial that is still running knows nothing of what comes after its last round.
+        same_in_all=all(moments == [moment for moment in every if moment.round < length] for length, moments in found),
+        joins_per_trial=sum(len(moment.joined) for _, moments in found for moment in moments) / len(found),
+        leaves_per_trial=sum(len(moment.left) for _, moments in found for moment in moments) / len(found),
     )
 
 
-def _count(clients: Sequence[int], verb: str) -> str:
-    return f"{len(clients)} clients {verb}" if len(clients) > 1 else f"1 client {verb}s"
+def trial_moments(rows: pd.DataFrame) -> list[Moment]:
+    """Returns the changes of one trial, from its rows ordered by round."""
+    live = [np.asarray(clients) for clients in rows["clients"]]
+    steps = zip(rows["round"], live, live[1:], strict=False)
+    moments = [Moment(int(end), _only_in(after, now), _only_in(now, after)) for end, now, after in steps]
+    return [moment for moment in moments if moment.joined or moment.left]
 
 
 def _only_in(these: np.ndarray, not_those: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(client) for client in np.setdiff1d(these, not_those))
-
-
-def _mean_count(found: Sequence[Sequence[Moment]], name: str) -> float:
-    return float(np.mean([sum(len(getattr(moment, name)) for moment in moments) for moments in found]))
+    if np.array_equal(these, not_those):  # far cheaper, and nearly always so
+        return ()
+    return tuple(np.setdiff1d(these, not_those).tolist())

@@ -1,140 +1,160 @@
-"""`python -m experiments.report --macs OUT`: what the policies' arithmetic costs, counted on the real modules.
+"""What the policies' arithmetic costs, in the report and as a page of its own (``--macs DIR``, which needs no rows).
 
-Needs no rows and no data: networks are built, counted with `torch.utils.flop_counter` (two FLOPs are one MAC) and held
-against the closed forms.
+Policies by their closed forms, which the tests hold against the real networks; federated models as counted by
+``torch.utils.flop_counter`` (two FLOPs are one MAC).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
-import gymnasium as gym
-import numpy as np
+import pandas as pd
 import torch
 
-from bippo_rllib.central.policy import CentralPolicy
-from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
 from envs.training.models import build_model, num_parameters
-from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure, rl_training_macs
-from experiments.report.mac_counts import (
+from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure
+from experiments.report.macs import (
     HIDDEN_SIZE,
     RL_EPOCHS,
     TRAINING_FACTOR,
+    RoundMacs,
     central_ratio,
-    power_of_ten,
+    rl_training_macs,
+    round_macs,
     training_macs,
 )
+from experiments.report.numbers import MISSING, power_of_ten, whole
 from experiments.report.plots import save_figure
+from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
 from experiments.results.files import check_writable
 from experiments.scenarios import SCENARIOS
 
-OBSERVATION = 5
-SHARED = 1
 _IMAGES = {"fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
 _CLASSES = 10
 
 
-def counted_client_macs() -> int:
-    """A pass of one client's actor and critic, counted on `ClientPolicy`: 1,664."""
-    module = ClientPolicy(
-        observation_space=gym.spaces.Box(-np.inf, np.inf, (OBSERVATION,), np.float32),
-        action_space=gym.spaces.Discrete(2),
-        model_config={"hidden_size": HIDDEN_SIZE, "seed": 0, "policy_id": "client_000"},
-    )
-    return _actor_and_critic(module, OBSERVATION)
+def macs_section(results: Results, output: Path) -> list[str]:
+    """Returns Markdown of the report's section; the figure is written to ``output``."""
+    record, fl_round = results.federation_record, {}
+    if record is not None:
+        samples = sum(client.num_samples for client in record.clients) / len(record.clients)
+        a_round = training_macs(record.model.macs_per_sample, samples, record.local_epochs)
+        fl_round = {f"{record.model.name}, {samples:,.0f} samples": a_round}
+    png, _ = save_figure(macs_figure(fl_round), output, "macs")
+    table = markdown_table([_record(macs) for macs in methods_macs(results)])
+    return ["## Overhead of the selection", table, _SECTION, f"![MACs]({png.name})"]
 
 
-def counted_central_macs(num_clients: int) -> int:
-    """A pass of the central actor and critic over so many clients, counted on `CentralPolicy`."""
-    module = CentralPolicy(
-        observation_space=gym.spaces.Box(-np.inf, np.inf, (OBSERVATION,), np.float32),
-        action_space=gym.spaces.Discrete(2),
-        model_config={"hidden_size": HIDDEN_SIZE, "seed": 0, "shared_observations": SHARED},
-    )
-    module.seat([f"client_{client:04d}" for client in range(num_clients)])
-    return _actor_and_critic(module, module.layout.obs_dim)
+def methods_macs(results: Results) -> list[RoundMacs]:
+    """Returns one entry per method and, where folders differ in them, settings of its training."""
+    folders = [
+        source.rows.assign(
+            epochs=settings.get("num_epochs", RL_EPOCHS), hidden_size=settings.get("hidden_size", HIDDEN_SIZE)
+        )
+        for source in results.sources
+        for settings in [source.info.settings if source.info else {}]
+    ]
+    macs = [
+        round_macs(str(method), rows, results.federation_record, epochs, hidden_size)
+        for (method, epochs, hidden_size), rows in pd.concat(folders).groupby(["method", "epochs", "hidden_size"])
+    ]
+    return sorted(macs, key=lambda entry: results.methods.index(entry.method))
 
 
-def _actor_and_critic(module: ClientPolicy | CentralPolicy, inputs: int) -> int:
-    example = torch.zeros(1, inputs)
-    return count_macs(module.actor, example) + count_macs(module.critic, example)
-
-
-def networks_table(clients: tuple[int, ...] = CLIENTS) -> list[Record]:
-    """MACs of one pass and of a round of RL training with 10 % of the clients, by number of clients."""
-    own = counted_client_macs()
-    assert own == policy_macs()
-    return [_networks_record(n, own, counted_central_macs(n)) for n in clients]
-
-
-def _networks_record(num_clients: int, own: int, central: int) -> Record:
-    assert central == central_policy_macs(num_clients)
-    participants = a_tenth(num_clients)
+def _record(macs: RoundMacs) -> Record:
     return {
-        "clients": f"{num_clients:,}",
-        "one pass: BIPPO, IPPO": f"{own:,}",
-        "one pass: PPO, FPPO": f"{central:,}",
-        "ratio": f"{central_ratio(num_clients):,.1f}×",
-        "RL training, all train: BIPPO": f"{rl_training_macs(num_clients, own):,.0f}",
-        "10 % train: BIPPO": f"{rl_training_macs(participants, own):,.0f}",
-        "10 % train: central": f"{rl_training_macs(participants, central):,.0f}",
+        "method": macs.method,
+        "clients trained per round": f"{macs.participants:.2f}",
+        "MACs, one pass": whole(macs.network),
+        "RL training per round": whole(macs.rl_training),
+        "FL training per round": MISSING if macs.fl_training is None else power_of_ten(macs.fl_training),
+        "RL : FL": MISSING if macs.fl_per_rl is None else f"1 : {macs.fl_per_rl:,.0f}",
     }
 
 
-def fl_models() -> dict[str, tuple[str, int, int, float]]:
-    """Scenario -> (model, parameters, MACs per sample, MACs of one client's round), for the paper's two data sets."""
-    return {name: _fl_model(name) for name in _IMAGES}
-
-
-def _fl_model(scenario: str) -> tuple[str, int, int, float]:
-    federation = SCENARIOS[scenario].federation
-    model = build_model(federation["model"], _IMAGES[scenario], _CLASSES).eval()
-    macs = count_macs(model, torch.zeros(1, *_IMAGES[scenario]))
-    a_round = training_macs(macs, federation["train_samples"], federation["local_epochs"])
-    return federation["model"], num_parameters(model), macs, a_round
-
-
-def fl_table() -> list[Record]:
-    """RL training of one participation beside FL training of one client, by federated model."""
-    own = rl_training_macs(1, policy_macs())
-    central = rl_training_macs(1, central_policy_macs(20))
-    return [
-        {
-            "scenario": scenario,
-            "model": model,
-            "parameters": f"{parameters:,}",
-            "MACs per sample": f"{macs:,}",
-            "FL training, one client and round": power_of_ten(a_round),
-            "of that, RL training: BIPPO": f"1 / {a_round / own:,.0f}",
-            "central, 20 clients": f"1 / {a_round / central:,.0f}",
-        }
-        for scenario, (model, parameters, macs, a_round) in fl_models().items()
-    ]
+_SECTION = f"""Counted as in `python -m experiments.report --macs DIR`: a pass of actor and critic; training is
+samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs
+unless set otherwise, so that 10 % participation saves 90 %."""
 
 
 def write_macs_page(folder: Path) -> Path:
-    """Write macs.md, macs.png and macs.svg; returns the page."""
+    """Writes macs.md, macs.png and macs.svg; returns the page."""
     check_writable(folder, "--macs")
     folder.mkdir(parents=True, exist_ok=True)
-    figure = macs_figure({f"{model} ({name})": a_round for name, (model, _, _, a_round) in fl_models().items()})
+    models = fl_models()
+    figure = macs_figure({f"{model.name} ({scenario})": model.round_macs for scenario, model in models.items()})
     png, _ = save_figure(figure, folder, "macs")
     page = folder / "macs.md"
     parts = ["# MACs of client selection", f"![MACs against clients]({png.name})", markdown_table(networks_table())]
-    page.write_text(
-        "\n\n".join([*parts, CONVENTIONS, "## Beside FL training", markdown_table(fl_table()), _PAPER]) + "\n"
-    )
+    parts += [_CONVENTIONS, "## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
+    page.write_text("\n\n".join(parts) + "\n")
     return page
 
 
-CONVENTIONS = f"""How it is counted:
+def networks_table() -> list[Record]:
+    """Returns MACs of one pass and of a round of RL training, by number of clients."""
+    own = policy_macs()
+    return [
+        {
+            "clients": whole(n),
+            "one pass: BIPPO, IPPO": whole(own),
+            "one pass: PPO, FPPO": whole(central_policy_macs(n)),
+            "ratio": f"{central_ratio(n):,.1f}×",
+            "RL training, all train: BIPPO": whole(rl_training_macs(n, own)),
+            "10 % train: BIPPO": whole(rl_training_macs(a_tenth(n), own)),
+            "10 % train: central": whole(rl_training_macs(a_tenth(n), central_policy_macs(n))),
+        }
+        for n in CLIENTS
+    ]
+
+
+class FLModel(NamedTuple):
+    """A federated model: its size, MACs of one sample's forward pass, and of one client's training in a round."""
+
+    name: str
+    parameters: int
+    macs_per_sample: int
+    round_macs: float
+
+
+def fl_models() -> dict[str, FLModel]:
+    """Returns scenario -> federated model, for the paper's two data sets."""
+    return {scenario: _fl_model(scenario, shape) for scenario, shape in _IMAGES.items()}
+
+
+def _fl_model(scenario: str, shape: tuple[int, int, int]) -> FLModel:
+    federation = SCENARIOS[scenario].federation
+    model = build_model(federation["model"], shape, _CLASSES).eval()
+    macs = count_macs(model, torch.zeros(1, *shape))
+    a_round = training_macs(macs, federation["train_samples"], federation["local_epochs"])
+    return FLModel(federation["model"], num_parameters(model), macs, a_round)
+
+
+def _fl_table(models: dict[str, FLModel]) -> list[Record]:
+    """RL training of one participation beside FL training of one client."""
+    own, central = rl_training_macs(1, policy_macs()), rl_training_macs(1, central_policy_macs(20))
+    return [
+        {
+            "scenario": scenario,
+            "model": model.name,
+            "parameters": whole(model.parameters),
+            "MACs per sample": whole(model.macs_per_sample),
+            "FL training, one client and round": power_of_ten(model.round_macs),
+            "of that, RL training: BIPPO": f"1 / {whole(model.round_macs / own)}",
+            "central, 20 clients": f"1 / {whole(model.round_macs / central)}",
+        }
+        for scenario, model in models.items()
+    ]
+
+
+_CONVENTIONS = f"""How it is counted:
 
 - One pass is one observation through actor and critic. BIPPO's own: 5·128 + 128·2 + 5·128 + 128 = {policy_macs():,},
   whatever the number of clients. Central, N clients: 128·(2·(1 + 4N) + N + 1), so {central_policy_macs(20):,} at 20,
   {central_policy_macs(48):,} at 48 and {central_policy_macs(1000):,} at 1,000.
-- Those are {central_ratio(20):.2f}, {central_ratio(48):.2f} and {central_ratio(1000):.2f} times BIPPO's; cut to whole
-  numbers, 14×, 33× and 692×.
 - Training is samples × epochs × {TRAINING_FACTOR} × forward: a backward pass costs about two forward passes.
 - RL trains one sample per participating client for {RL_EPOCHS} epochs, so it scales with the participants: 10 % of the
   clients, 10 % of the MACs.

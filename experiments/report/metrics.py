@@ -7,149 +7,108 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
 
-WINDOW = 10
+from experiments.methods import is_reference
+from experiments.report.statistics import Estimate
+from experiments.results.rows import WINDOW
+
 LATE_ROUND = 100
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Mean and population standard deviation (ddof 0, as the paper's) over `n` seeds."""
-
-    mean: float
-    std: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread | None:
-        """The spread of `values`, or None if there are none."""
-        return cls(float(np.mean(values)), float(np.std(values)), len(values)) if len(values) else None
-
-
-def rolling_mean(values: ArrayLike, window: int = WINDOW) -> NDArray[np.float64]:
-    """Mean of the last `window` values, `[len(values)]`; NaN until the window is full."""
-    series = np.asarray(values, dtype=np.float64)
-    result = np.full(len(series), np.nan)
-    if len(series) >= window:
-        result[window - 1 :] = np.lib.stride_tricks.sliding_window_view(series, window).mean(axis=1)
-    return result
-
-
-def rounds_to_target(accuracy: ArrayLike, target: float, window: int = WINDOW) -> int | None:
-    """First round (from 1) at which the mean of the last `window` rounds reaches `target`, or None."""
-    reached = np.flatnonzero(rolling_mean(accuracy, window) >= target - _ROUNDING)
+def rounds_to_target(accuracy: Sequence[float] | pd.Series, target: float, window: int = WINDOW) -> int | None:
+    """Returns the first round (from 1) at which the mean of the last ``window`` rounds reaches ``target``, or None."""
+    reached = np.flatnonzero(pd.Series(accuracy).rolling(window).mean() >= target - _ROUNDING)
     return int(reached[0]) + 1 if len(reached) else None
 
 
-@dataclass(frozen=True)
-class TrialSummary:
-    """Numbers of one trial. `late_accuracy` is the mean over rounds > 100, None for shorter trials."""
+def summarize_trials(rows: pd.DataFrame, target: float) -> pd.DataFrame:
+    """Returns the numbers of each trial, a row each, from its rows ordered by round.
 
-    trial: str
-    method: str
-    setting: str
-    seed: int
-    rounds: int
-    mean_accuracy: float
-    late_accuracy: float | None
-    rounds_to_target: int | None
-    energy_per_round_j: float
-    energy_total_j: float
-    budget_share: float
-
-
-def summarize_trial(rows: pd.DataFrame, target: float) -> TrialSummary:
-    """Numbers of one trial from its rows, ordered by round."""
-    late = rows.loc[rows["round"] > LATE_ROUND, "mean_accuracy"]
-    first = rows.iloc[0]
-    return TrialSummary(
-        trial=str(first["trial"]),
-        method=str(first["method"]),
-        setting=str(first["setting"]),
-        seed=int(first["seed"]),
-        rounds=len(rows),
-        mean_accuracy=float(rows["mean_accuracy"].mean()),
-        late_accuracy=float(late.mean()) if len(late) else None,
-        rounds_to_target=rounds_to_target(rows["mean_accuracy"], target),
-        energy_per_round_j=float(rows["energy_j"].mean()),
-        energy_total_j=float(rows["energy_j"].sum()),
-        budget_share=_budget_share(rows),
+    ``late_accuracy`` is over rounds > 100, NaN for shorter trials, and so is ``rounds_to_target`` where the target was
+    not reached. ``budget_share`` is the mean over rounds of energy / budget; a budget of 0 counts as unused.
+    """
+    rows = rows.assign(
+        late_accuracy=rows["mean_accuracy"].where(rows["round"] > LATE_ROUND),
+        budget_share=(rows["energy_j"] / rows["budget_j"]).where(rows["budget_j"] > 0, 0.0),
     )
-
-
-def _budget_share(rows: pd.DataFrame) -> float:
-    """Mean over rounds of energy / budget; a budget of 0 counts as unused, an infinite one as 0."""
-    energy, budget = rows["energy_j"].to_numpy(float), rows["budget_j"].to_numpy(float)
-    return float(np.divide(energy, budget, out=np.zeros_like(energy), where=budget > 0).mean())
+    trials = rows.groupby(["trial", "seed"], sort=False).agg(
+        rounds=("round", "size"),
+        mean_accuracy=("mean_accuracy", "mean"),
+        late_accuracy=("late_accuracy", "mean"),
+        rounds_to_target=("mean_accuracy", lambda accuracy: rounds_to_target(accuracy, target) or np.nan),
+        energy_per_round_j=("energy_j", "mean"),
+        energy_total_j=("energy_j", "sum"),
+        budget_share=("budget_share", "mean"),
+    )
+    return trials.reset_index()
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """Numbers of one method in one setting over its seeds.
+    """Numbers of one method in one setting.
 
-    `rounds_to_target` is taken over the `rounds_to_target.n` seeds that reached the target; None if none did.
-    `late_accuracy` is over the seeds with rounds > 100. `accuracy_std_over_rounds` pools all rounds of all seeds.
+    Attributes:
+        trials: What ``summarize_trials`` gives, a row per seed.
+        accuracy_std: Population standard deviation of accuracy over all rounds of all seeds together.
     """
 
     method: str
     setting: str
-    trials: tuple[TrialSummary, ...]
-    mean_accuracy: Spread
-    accuracy_std_over_rounds: float
-    late_accuracy: Spread | None
-    rounds_to_target: Spread | None
-    energy_per_round_j: Spread
-    energy_total_j: Spread
-    budget_share: Spread
+    trials: pd.DataFrame
+    accuracy_std: float
 
     @property
     def label(self) -> str:
-        """Method and, in a search, the setting."""
-        return f"{self.method} {self.setting}".strip()
+        """As it is written in a table."""
+        return method_label(self.method, self.setting)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this is a bound to compare methods with."""
+        return is_reference(self.method)
 
     @property
     def num_seeds(self) -> int:
+        """Number of trials, one per seed."""
         return len(self.trials)
+
+    @property
+    def mean_accuracy(self) -> Estimate:
+        """Mean accuracy over all rounds."""
+        return self.over_seeds("mean_accuracy")
+
+    @property
+    def rounds_to_target(self) -> Estimate:
+        """Rounds to target of the seeds that reached it."""
+        return self.over_seeds("rounds_to_target")
+
+    def over_seeds(self, name: str) -> Estimate:
+        """Returns a column of ``trials``, over the seeds that have a number there."""
+        return Estimate.of(self.trials[name].dropna())
+
+
+def method_label(method: str, setting: str) -> str:
+    """Returns the method and, in a search, the setting; a reference in parentheses."""
+    label = f"{method} {setting}".strip()
+    return f"({label})" if is_reference(method) else label
 
 
 def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:
-    """One summary per method and setting, in the order in which the rows name them.
+    """Returns one summary per method and setting, in the order in which the rows name them.
 
     A search may draw the same setting twice; the two trials are the same run, so the longer one stands for both.
     """
-    return [_summarize_method(group, target) for _, group in rows.groupby(["method", "setting"], sort=False)]
+    summaries = []
+    for (method, setting), group in rows.groupby(["method", "setting"], sort=False):
+        group = one_trial_per_seed(group)
+        accuracy_std = float(group["mean_accuracy"].std(ddof=0))
+        summaries.append(MethodSummary(method, setting, summarize_trials(group, target), accuracy_std))
+    return summaries
 
 
 def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one method and setting, of the longest trial of each seed only."""
+    """Returns the rows of one method and setting, of the longest trial of each seed only."""
     length = rows.groupby(["seed", "trial"], sort=False).size().reset_index(name="length")
     longest = length.sort_values("length", ascending=False, kind="stable").drop_duplicates("seed")["trial"]
     return rows[rows["trial"].isin(longest)]
-
-
-def _summarize_method(rows: pd.DataFrame, target: float) -> MethodSummary:
-    rows = one_trial_per_seed(rows)
-    trials = tuple(summarize_trial(group, target) for _, group in rows.groupby("trial", sort=False))
-
-    def over_seeds(name: str) -> Spread | None:
-        return Spread.of([value for trial in trials if (value := getattr(trial, name)) is not None])
-
-    def over_all_seeds(name: str) -> Spread:
-        spread = over_seeds(name)
-        assert spread is not None and spread.n == len(trials)
-        return spread
-
-    return MethodSummary(
-        method=trials[0].method,
-        setting=trials[0].setting,
-        trials=trials,
-        mean_accuracy=over_all_seeds("mean_accuracy"),
-        accuracy_std_over_rounds=float(rows["mean_accuracy"].std(ddof=0)),
-        late_accuracy=over_seeds("late_accuracy"),
-        rounds_to_target=over_seeds("rounds_to_target"),
-        energy_per_round_j=over_all_seeds("energy_per_round_j"),
-        energy_total_j=over_all_seeds("energy_total_j"),
-        budget_share=over_all_seeds("budget_share"),
-    )

@@ -1,26 +1,26 @@
-"""What all figures share: a style per method, groups of rows, axes, and saving. Reads rows only."""
+"""What all figures share: a style per method, panels, axes, curves, and saving."""
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
 
 from experiments.report.churn_moments import find_churn
-from experiments.report.metrics import one_trial_per_seed
-from experiments.results.naming import counted
 
 GREY = "#555555"
+LIGHT_GREY = "#bbbbbb"
+#: Clients with wrong labels.
+NOISY = "#D55E00"
 GRID = "#dddddd"
 _CHARACTERS_PER_INCH = 12
 
@@ -34,6 +34,7 @@ class Style(NamedTuple):
     hatch: str = ""
 
 
+#: A method keeps its style from figure to figure.
 STYLES = MappingProxyType(
     {
         "bippo": Style("#0072B2", (), "o", ""),
@@ -45,82 +46,54 @@ STYLES = MappingProxyType(
         "poca": Style("#000000", (10, 3), "X", "|||"),
         "pocd": Style("#7F7F7F", (4, 1, 1, 1, 1, 1), "<", "**"),
         "bippo-greedy": Style("#882255", (12, 2, 3, 2), ">", "+++"),
+        "bippo-r": Style("#AA3377", (16, 1.5), "p", "---"),
+        "rep": Style("#999933", (2, 1), "d", "//.."),
+        "oort": Style("#332288", (7, 1, 1, 1, 1, 1), "h", "-."),
+        "ippo-odds": Style("#44AA99", (9, 2, 1, 2), "8", "\\\\.."),
     }
 )
-"""A method keeps its style from figure to figure."""
-
-_NAMES = {"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "bippo-greedy": "BIPPO greedy"}
-
-
-class Group(NamedTuple):
-    """One method in one setting: its rows, one trial per seed, and how it is drawn."""
-
-    method: str
-    setting: str
-    num_seeds: int
-    rows: pd.DataFrame
-    style: Style
-
-    @property
-    def name(self) -> str:
-        """As it is written in a figure."""
-        return f"{method_name(self.method)} {self.setting}".strip()
-
-    @property
-    def seeds(self) -> str:
-        return f"n = {counted(self.num_seeds, 'seed')}"
+#: A bound that is no method.
+REFERENCE_STYLE = Style(GREY, (5, 3), "", "/")
 
 
-def method_name(method: str) -> str:
-    """`fedavg` -> FedAvg, `bippo` -> BIPPO."""
-    return _NAMES.get(method, method.upper())
+def panels(
+    count: int, ylabel: str, width_in: tuple[float, float], height_in: float, margin_in: float
+) -> tuple[Figure, list[Axes]]:
+    """Returns a figure with ``count`` panels over rounds that share their axes: in one column up to three, else in two.
 
-
-def groups(rows: pd.DataFrame) -> list[Group]:
-    """One group per method and setting, in the order in which the rows name them."""
-    found = [one_trial_per_seed(group) for _, group in rows.groupby(["method", "setting"], sort=False)]
-    names = [str(group["method"].iloc[0]) for group in found]
-    return [
-        Group(name, str(group["setting"].iloc[0]), int(group["seed"].nunique()), group, style)
-        for name, group, style in zip(names, found, _styles(names), strict=True)
-    ]
-
-
-def _styles(names: Sequence[str]) -> list[Style]:
-    """Each method's own; where every method stands twice, the second of it lighter, with dots and no hatch.
-
-    Where methods stand more often, as in a search, or one is not known: the styles in turn.
+    Its width is given for one and for two columns, its height by panel, with a margin above and below all of them.
     """
-    repeats = [names[:place].count(name) for place, name in enumerate(names)]
-    if set(names) <= set(STYLES) and (not any(repeats) or all(names.count(name) == 2 for name in names)):
-        own = [STYLES[name] for name in names]
-        return [
-            style._replace(color=_lighter(style.color), dashes=(1, 1.5), hatch="") if again else style
-            for style, again in zip(own, repeats, strict=True)
-        ]
-    return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
+    columns = 1 if count <= 3 else 2
+    lines = -(-count // columns)
+    figure = Figure(figsize=(width_in[columns - 1], margin_in + lines * height_in), dpi=150, layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel().tolist()
+    for surplus in axes[count:]:
+        surplus.remove()
+    for place, panel in enumerate(axes[:count]):
+        is_last = place >= count - columns
+        round_axis(panel, "FL round" if is_last else "")
+        panel.tick_params(labelbottom=is_last)
+        panel.set_ylabel("" if place % columns else ylabel)
+    return figure, axes[:count]
 
 
-def _lighter(color: str) -> str:
-    """Half way to white."""
-    red, green, blue = to_rgb(color)
-    return to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
-
-
-def trials(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of each trial."""
-    return [trial for _, trial in rows.groupby("trial", sort=False)]
+def curve(
+    axes: Axes, x: Sequence[float], y: Sequence[float], style: Style, label: str, size: float = 6, every: int = 1
+) -> None:
+    """Draws a line with markers of ``size`` on ``every`` so many points."""
+    (line,) = axes.plot(x, y, color=style.color, dashes=style.dashes, linewidth=1.8, label=label)
+    line.set(marker=style.marker, markersize=size, markevery=every, markeredgecolor="white", markeredgewidth=0.7)
 
 
 def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
-    """No box, a light grid along one axis."""
+    """Removes the box and draws a light grid along one axis."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
 
 
 def round_axis(axes: Axes, label: str = "FL round") -> None:
-    """Whole rounds only, also where there are three."""
+    """Ticks whole rounds only, also where there are three."""
     axes.set_xlabel(label)
     low, high = axes.get_xlim()
     if high - low < 1:  # a single round: no tick but a fraction would fit
@@ -129,54 +102,60 @@ def round_axis(axes: Axes, label: str = "FL round") -> None:
 
 
 def accuracy_axis(axes: Axes, label: str) -> None:
-    """Accuracies are shares of 1 in rows and per cent in figures."""
+    """Writes accuracies, shares of 1 in rows, as per cent."""
     axes.set_ylabel(label)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(PercentTicks())
+
+
+def target_line(axes: Axes, target: float | None) -> None:
+    """Draws the target accuracy, if there is one."""
+    if target is not None:
+        name = f"target {100 * target:g} %"
+        axes.axhline(target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=name, zorder=1)
 
 
 class PercentTicks(Formatter):
     """Shares of 1 as per cent, all with as many decimals as the one that needs most: a rounded tick misleads."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
+        """Returns the label of one value."""
         return f"{100 * x:.6f}".rstrip("0").rstrip(".")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The labels of one axis."""
+        """Returns the labels of one axis."""
         decimals = max((len(self(value).partition(".")[2]) for value in values), default=0)
         return [f"{100 * value:.{decimals}f}" for value in values]
 
 
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int, handlelength: float = 2) -> None:
+    """Draws one legend for the whole figure."""
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "handlelength": handlelength}
+    figure.legend(handles=handles, frameon=False, fontsize=8.5, **place)
+
+
 def fitted(title: str, width_in: float) -> str:
-    """A title in as many lines as a figure of that width needs."""
+    """Returns a title in as many lines as a figure of that width needs."""
     return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
 
 
 def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
-    """A vertical line after each round in which clients joined or left, where that is the same in all trials.
+    """Draws a line after each round in which clients joined or left, where that is the same in all trials.
 
     It says how many, inside or above the axes: +2 joined, −2 left.
     """
     churn = find_churn(rows)
     if churn is None or not churn.drawable:
         return
+    offset, ha, va = ((0, 1), "center", "bottom") if above else ((2, -2), "left", "top")
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": ha, "va": va}
     for moment in churn.moments:
         axes.axvline(moment.round + 0.5, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
-        axes.annotate(
-            moment.signs,
-            (moment.round + 0.5, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, 1) if above else (2, -2),
-            textcoords="offset points",
-            ha="center" if above else "left",
-            va="bottom" if above else "top",
-            fontsize=8,
-            color=GREY,
-        )
+        axes.annotate(moment.label, (moment.round + 0.5, 1.0), offset, fontsize=8, color=GREY, **place)
 
 
 def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG (the same rows give the same files); returns the two paths."""
+    """Writes the figure as PNG and SVG (the same rows give the same files); returns the two paths."""
     png, svg = results_dir / f"{name}.png", results_dir / f"{name}.svg"
     with matplotlib.rc_context({"svg.hashsalt": "bippo", "svg.fonttype": "none"}):
         figure.savefig(png)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from experiments.methods import is_reference
 from experiments.results.federation_record import FederationRecord
 from experiments.results.naming import look_up
 from experiments.results.rows import read_rows
 from experiments.results.run_info import RunInfo, read_run_info
 from experiments.scenarios import SCENARIOS
 
-_NOT_THE_FEDERATION = ("data_dir", "device", "with_loss", "executor")
-"""Settings of where it runs and of what is told; what is trained is the same."""
+#: Settings of a federation that do not change what is trained.
+_NOT_COMPARED = ("data_dir", "device", "with_loss", "executor")
 
 
 @dataclass(frozen=True)
 class Source:
-    """One results folder. `info` is None where its run.json cannot be read."""
+    """One results folder; ``info`` is None where its run.json cannot be read."""
 
     folder: Path
     rows: pd.DataFrame
     info: RunInfo | None
+
+    @property
+    def trials(self) -> set[tuple[str, int]]:
+        """Method and seed of each trial."""
+        pairs = self.rows[["method", "seed"]].drop_duplicates()
+        return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
 
 
 @dataclass(frozen=True)
@@ -34,19 +43,24 @@ class Results:
 
     sources: tuple[Source, ...]
 
-    @property
+    @cached_property
     def rows(self) -> pd.DataFrame:
         """All rows, folder by folder."""
-        if len(self.sources) == 1:
-            return self.sources[0].rows
         return pd.concat([source.rows for source in self.sources], ignore_index=True)
 
     @property
     def infos(self) -> list[RunInfo]:
+        """Every run.json that can be read."""
         return [source.info for source in self.sources if source.info is not None]
 
     @property
+    def folders(self) -> str:
+        """Paths, for messages."""
+        return ", ".join(str(source.folder) for source in self.sources)
+
+    @property
     def scenario(self) -> str:
+        """Name of the scenario."""
         return str(self.sources[0].rows["scenario"].iloc[0])
 
     @property
@@ -63,27 +77,29 @@ class Results:
 
     @property
     def methods(self) -> list[str]:
-        """In the order they were asked for."""
+        """Methods in the order they were asked for; references last."""
         asked = [method for info in self.infos for method in info.methods]
-        return list(dict.fromkeys([*asked, *(str(method) for method in self.rows["method"].unique())]))
+        found = [str(method) for method in self.rows["method"].unique()]
+        return sorted(dict.fromkeys([*asked, *found]), key=is_reference)
 
     @property
     def is_search(self) -> bool:
+        """Whether settings were searched."""
         return any(info.search for info in self.infos)
 
     @property
     def is_pretrained(self) -> bool:
-        """Policies started from a checkpoint."""
+        """Whether policies started from a checkpoint."""
         return any(info.init_from for info in self.infos)
 
     @property
-    def resolved(self) -> FederationRecord | None:
+    def federation_record(self) -> FederationRecord | None:
         """The federation with its clients, from the first run.json that holds it."""
-        return next((info.resolved for info in self.infos if info.resolved is not None), None)
+        return next((info.federation_record for info in self.infos if info.federation_record is not None), None)
 
 
 def read_results(folders: Sequence[Path]) -> Results:
-    """Read folders and check that they may be merged.
+    """Reads folders and checks that they may be merged.
 
     Raises:
         ValueError: If one holds no rows, if scenario, federation, target or rounds differ, or if a method and seed is
@@ -91,25 +107,27 @@ def read_results(folders: Sequence[Path]) -> Results:
     """
     sources = tuple(Source(folder, read_rows(folder), read_run_info(folder)) for folder in folders)
     for source in sources[1:]:
-        _check_alike(sources[0], source)
-    for place, source in enumerate(sources):
-        for earlier in sources[:place]:
-            _check_apart(earlier, source)
+        problem = f"{sources[0].folder} and {source.folder} cannot be merged, report them one by one"
+        check_same(_facts(sources[0]), _facts(source), problem)
+    for earlier, later in itertools.combinations(sources, 2):
+        for method, seed in sorted(earlier.trials & later.trials)[:1]:
+            raise ValueError(
+                f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
+                "one of its folders away"
+            )
     return Results(sources)
 
 
-def _check_alike(first: Source, other: Source) -> None:
-    ours, theirs = _facts(first), _facts(other)
-    for name in dict.fromkeys([*ours, *theirs]):
-        if ours.get(name) != theirs.get(name):
-            raise ValueError(
-                f"{first.folder} and {other.folder} cannot be merged: {name} is {ours.get(name)} in the first and "
-                f"{theirs.get(name)} in the second; report them one by one"
-            )
+def check_same(first: Mapping[str, Any], second: Mapping[str, Any], problem: str) -> None:
+    """Raises ValueError, ``problem`` with the first fact in which two studies differ."""
+    for name in dict.fromkeys([*first, *second]):
+        ours, theirs = first.get(name), second.get(name)
+        if ours != theirs:
+            raise ValueError(f"{problem}: {name} is {ours} in the first and {theirs} in the second")
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """What has to be the same."""
+    """What has to be the same in folders that are merged."""
     info = source.info
     if info is None:
         raise ValueError(
@@ -117,27 +135,10 @@ def _facts(source: Source) -> dict[str, Any]:
         )
     if info.search:
         raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
-    scenarios = ", ".join(sorted(source.rows["scenario"].unique()))
-    federation = {f"env.{key}": value for key, value in info.federation.items() if key not in _NOT_THE_FEDERATION}
     return {
-        "scenario": scenarios,
+        "scenario": ", ".join(sorted(source.rows["scenario"].unique())),
         "target": info.target_accuracy,
         "rounds": info.rounds,
         "pretrained": bool(info.init_from),
-        **federation,
+        **{f"env.{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED},
     }
-
-
-def _check_apart(earlier: Source, later: Source) -> None:
-    both = sorted(_trials(earlier) & _trials(later))
-    if both:
-        method, seed = both[0]
-        raise ValueError(
-            f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move one "
-            "of its folders away"
-        )
-
-
-def _trials(source: Source) -> set[tuple[str, int]]:
-    pairs = source.rows[["method", "seed"]].drop_duplicates()
-    return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}

@@ -1,9 +1,11 @@
-"""Spread, bootstrap interval and paired differences over seeds. Pure functions."""
+"""Estimates over seeds, their bootstrap intervals, and pairs on the same seeds. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import bootstrap
@@ -15,57 +17,75 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean and population standard deviation (ddof 0, as the paper's) over `n` seeds, and where the mean may lie.
+    """A quantity that has one value per seed, in ``values``; there may be none."""
 
-    `interval` is the 95 % percentile bootstrap interval of the mean, None for fewer than two seeds. With few seeds it
-    is too narrow: it cannot leave the range of the values seen.
-    """
-
-    mean: float
-    std: float
-    n: int
-    interval: tuple[float, float] | None
+    values: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate | None:
-        """The estimate from one value per seed, or None if there are none."""
-        if not len(values):
+    def of(cls, values: Iterable[float | None]) -> Estimate:
+        """Returns the estimate from the values that are not None."""
+        return cls(tuple(float(value) for value in values if value is not None))
+
+    @property
+    def n(self) -> int:
+        """Number of seeds."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds; NaN without any."""
+        return float(np.mean(self.values)) if self.values else math.nan
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation over seeds (ddof 0, as the paper's); NaN without any."""
+        return float(np.std(self.values)) if self.values else math.nan
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % bootstrap interval of the mean, the same for any order of the values; None for fewer than two.
+
+        Percentile, since bias-corrected intervals are not defined for two or three seeds that agree. With few seeds it
+        is too narrow: it cannot leave the range of the values.
+        """
+        if self.n < 2:
             return None
-        return cls(float(np.mean(values)), float(np.std(values)), len(values), bootstrap_interval(values))
-
-
-def bootstrap_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """95 % percentile bootstrap interval of the mean; the same values, in any order, give the same one.
-
-    Percentile, since bias-corrected intervals are not defined for two or three seeds that agree.
-    """
-    if len(values) < 2:
-        return None
-    drawn = bootstrap(
-        (np.sort(np.asarray(values, dtype=np.float64)),),
-        np.mean,
-        n_resamples=_RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(_SEED),
-    )
-    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+        drawn = bootstrap(
+            (np.sort(self.values),),
+            np.mean,
+            n_resamples=_RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method="percentile",
+            rng=np.random.default_rng(_SEED),
+        )
+        return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One method minus another on the same seeds. `positive` counts the seeds where the first has the larger value."""
+class Paired:
+    """Two quantities on the same seeds, each with one value per seed in the order of ``seeds``."""
 
-    estimate: Estimate
     seeds: tuple[int, ...]
-    positive: int
+    ours: Estimate
+    others: Estimate
 
+    @classmethod
+    def of(cls, ours: Mapping[int, float], others: Mapping[int, float]) -> Paired:
+        """Returns the pair over the seeds that both have, from seed -> value of each."""
+        seeds = tuple(sorted(ours.keys() & others.keys()))
+        return cls(seeds, *(Estimate.of(values[seed] for seed in seeds) for values in (ours, others)))
 
-def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Difference | None:
-    """`first` minus `second`, each seed -> value, over the seeds that both have; None if they share none."""
-    seeds = tuple(sorted(first.keys() & second.keys()))
-    differences = [first[seed] - second[seed] for seed in seeds]
-    estimate = Estimate.of(differences)
-    if estimate is None:
-        return None
-    return Difference(estimate, seeds, sum(difference > 0 for difference in differences))
+    @property
+    def difference(self) -> Estimate:
+        """Ours minus the other's."""
+        return Estimate.of(own - other for own, other in zip(self.ours.values, self.others.values, strict=True))
+
+    @property
+    def ratio(self) -> Estimate:
+        """Ours divided by the other's."""
+        return Estimate.of(own / other for own, other in zip(self.ours.values, self.others.values, strict=True))
+
+    @property
+    def wins(self) -> int:
+        """Number of seeds on which ours is larger."""
+        return sum(difference > 0 for difference in self.difference.values)

@@ -7,24 +7,26 @@ from collections.abc import Mapping, Sequence
 Record = Mapping[str, str]
 
 
+def records_of(columns: Mapping[str, Sequence[str]]) -> list[Record]:
+    """Returns one record per row of equally long columns."""
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
 def text_table(records: Sequence[Record]) -> str:
-    """Aligned columns under their headers; the first column to the left, the others to the right."""
+    """Returns aligned columns under their headers; the first column to the left, the others to the right."""
     headers = list(records[0])
-    widths = {name: max(len(name), *(len(record[name]) for record in records)) for name in headers}
+    widths = [max(len(name), *(len(record[name]) for record in records)) for name in headers]
 
-    def line(values: Mapping[str, str]) -> str:
-        cells = [
-            values[name].ljust(widths[name]) if name == headers[0] else values[name].rjust(widths[name])
-            for name in headers
-        ]
-        return "   ".join(cells).rstrip()
+    def line(cells: Sequence[str]) -> str:
+        first, *others = zip(cells, widths, strict=True)
+        return "   ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]).rstrip()
 
-    rule = "   ".join("-" * widths[name] for name in headers)
-    return "\n".join([line({name: name for name in headers}), rule, *(line(record) for record in records)])
+    lines = [headers, ["-" * width for width in widths], *([record[name] for name in headers] for record in records)]
+    return "\n".join(map(line, lines))
 
 
 def markdown_table(records: Sequence[Record]) -> str:
-    """The same as a Markdown table."""
+    """Returns the same as a Markdown table."""
     headers = list(records[0])
     lines = [
         headers,

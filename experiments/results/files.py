@@ -1,14 +1,41 @@
-"""Folders that commands write to, looked at before anything is run."""
+"""Files that commands write: whole or not at all, hashed, in folders that can be written, by one study at a time."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+LOCK_FILE = ".lock"
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """A path to write to, which then takes the place of ``path``; after an error, ``path`` is as it was before.
+
+    A reader never sees half a file, and a killed process keeps what was written before.
+    """
+    unfinished = path.with_name(f"{path.name}.tmp")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def check_writable(path: Path, what: str = "results folder") -> None:
-    """Refuse a folder in which nothing can be written. It need not exist yet and is not made.
+    """Refuses a folder in which nothing can be written. It need not exist yet and is not made.
 
     Raises:
         ValueError: If it is a file, or it or the folder that it would be made in cannot be written.
@@ -21,3 +48,19 @@ def check_writable(path: Path, what: str = "results folder") -> None:
             pass
     except OSError as error:
         raise ValueError(f"{what} {path} cannot be written: {error.strerror} in {existing}; name another one") from None
+
+
+@contextmanager
+def study_lock(results_dir: Path) -> Iterator[None]:
+    """Holds the folder for this process; the lock goes with the process, however that ends.
+
+    Raises:
+        ValueError: If another process holds it.
+    """
+    results_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(results_dir / LOCK_FILE, timeout=0).acquire()
+    except Timeout:
+        raise ValueError(f"another study is running in {results_dir}; wait, or name another folder") from None
+    with lock:
+        yield

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from experiments.report.plots import NOISY
 from experiments.results.federation_record import FederationRecord
 
 _MOST_NUMBERED = 24
@@ -16,7 +17,7 @@ _MOST_NAMED = 60
 
 
 def label_counts(record: FederationRecord) -> np.ndarray:
-    """`int64[num_classes, num_clients]` training samples."""
+    """Returns ``int64[num_classes, num_clients]`` training samples."""
     counts = np.zeros((len(record.classes), len(record.clients)), dtype=np.int64)
     for place, client in enumerate(record.clients):
         for label, samples in client.labels.items():
@@ -25,7 +26,10 @@ def label_counts(record: FederationRecord) -> np.ndarray:
 
 
 def classes_figure(record: FederationRecord, title: str) -> Figure:
-    """A cell per class and client, darker for more samples; CPU frequency below and sample total above each client."""
+    """Returns a cell per class and client, darker for more samples, with CPU frequencies below and totals above.
+
+    Clients with wrong labels are outlined.
+    """
     counts = label_counts(record)
     num_classes, num_clients = counts.shape
     width = float(np.clip(1.8 + 0.42 * num_clients, 6.0, 13.0))
@@ -40,7 +44,10 @@ def classes_figure(record: FederationRecord, title: str) -> Figure:
     _client_axis(axes, record)
     if num_clients <= _MOST_NUMBERED:
         _write_numbers(axes, counts)
-    axes.set_title(title, loc="left", fontsize=10, pad=10)
+    for client in record.noisy_clients:
+        axes.axvspan(client, client + 1, fill=False, edgecolor=NOISY, linewidth=1.4)
+    outlined = "; outlined: clients with wrong labels" if record.noisy_clients else ""
+    axes.set_title(f"{title}{outlined}", loc="left", fontsize=10, pad=10)
     return figure
 
 
@@ -63,4 +70,4 @@ def _write_numbers(axes: Axes, counts: np.ndarray) -> None:
     for (label, client), samples in np.ndenumerate(counts):
         if samples:
             color = "white" if samples > 0.62 * counts.max() else "black"
-            axes.text(client + 0.5, label + 0.5, str(samples), ha="center", va="center", fontsize=6.5, color=color)
+            axes.text(client + 0.5, label + 0.5, f"{samples:,}", ha="center", va="center", fontsize=6.5, color=color)

@@ -1,4 +1,4 @@
-"""Accuracy distribution per method: box plots over rounds and seeds, in all and by block of rounds."""
+"""Accuracy distribution per method: box plots over rounds and seeds, over all rounds and by block of rounds."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from experiments.report.plots import GREY, Group, Style, accuracy_axis, fitted, groups, plain_axes
+from experiments.report import plots
+from experiments.report.groups import Group, groups
+from experiments.report.plots import Style
 
 _BLOCK_SIZES = (10, 20, 25, 50, 100, 200, 500, 1000)
 _MOST_BLOCKS = 6
 
 
 def distribution_figure(rows: pd.DataFrame, target: float | None, title: str) -> Figure:
-    """Boxes: quartiles and median; whiskers: 1.5 times the interquartile range; one value per round and seed.
+    """Returns box plots: quartiles and median, whiskers at 1.5 interquartile ranges, one value per round and seed.
 
     Below, the same by block of rounds, where there are rounds for at least two blocks.
     """
-    drawn, blocks = groups(rows), block_edges(int(rows["round"].max()))
-    panels = 2 if len(blocks) > 1 else 1
+    drawn, last_round = groups(rows), int(rows["round"].max())
+    blocks = block_edges(last_round)
+    lines = 2 if len(blocks) > 1 else 1
     width = max(7.2, 1.15 * len(drawn))
-    figure = Figure(figsize=(width, 0.6 + 3.4 * panels), dpi=150, layout="constrained")
-    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    _draw_all(axes[0], drawn, int(rows["round"].max()))
-    axes[0].set_title(fitted(title, width - 0.7), loc="left", fontsize=10)
-    if panels > 1:
-        _draw_blocks(axes[1], drawn, blocks)
-    for panel in axes:
-        if target is not None:
-            panel.axhline(target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), zorder=1)
-        accuracy_axis(panel, "accuracy, mean over clients (%)")
-        plain_axes(panel)
+    figure = Figure(figsize=(width, 0.6 + 3.4 * lines), dpi=150, layout="constrained")
+    panels = figure.subplots(lines, 1, squeeze=False)[:, 0]
+    _draw_all(panels[0], drawn, last_round)
+    panels[0].set_title(plots.fitted(title, width - 0.7), loc="left", fontsize=10)
+    if lines > 1:
+        _draw_blocks(panels[1], drawn, blocks)
+        plots.legend_below(figure, [Patch(label=group.name, **_fill(group.style)) for group in drawn], columns=7)
+    for axes in panels:
+        plots.target_line(axes, target)
+        plots.accuracy_axis(axes, "accuracy, mean over clients (%)")
+        plots.plain_axes(axes)
     return figure
 
 
 def block_edges(last_round: int) -> list[tuple[int, int]]:
-    """First and last round of each block: at most six of equal length, the last one may be shorter."""
+    """Returns first and last round of each block: at most six of equal length, the last one may be shorter."""
     size = next((size for size in _BLOCK_SIZES if -(-last_round // size) <= _MOST_BLOCKS), last_round)
     return [(start, min(start + size - 1, last_round)) for start in range(1, last_round + 1, size)]
 
@@ -67,29 +70,22 @@ def _draw_blocks(axes: Axes, drawn: Sequence[Group], blocks: Sequence[tuple[int,
             if len(values):
                 _box(axes, values, place - 0.42 + (index + 0.5) * width, 0.82 * width, group.style)
         if place:
-            axes.axvline(place - 0.5, color="#bbbbbb", linewidth=0.7)
+            axes.axvline(place - 0.5, color=plots.LIGHT_GREY, linewidth=0.7)
     axes.set_xticks(range(len(blocks)), [f"{first}–{last}" for first, last in blocks])
     axes.set_xlim(-0.5, len(blocks) - 0.5)
     axes.set_xlabel("FL rounds")
-    axes.legend(
-        handles=[Patch(label=group.name, **_fill(group.style)) for group in drawn],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),
-        ncols=min(7, len(drawn)),
-        frameon=False,
-        fontsize=8.5,
-    )
 
 
 def _box(axes: Axes, values: np.ndarray, position: float, width: float, style: Style) -> None:
+    line = {"color": style.color, "linewidth": 1.1}
     parts = axes.boxplot(
         [values],
         positions=[position],
         widths=width,
         patch_artist=True,
         medianprops={"color": "black", "linewidth": 1.6},
-        whiskerprops={"color": style.color, "linewidth": 1.1},
-        capprops={"color": style.color, "linewidth": 1.1},
+        whiskerprops=line,
+        capprops=line,
         flierprops={"marker": ".", "markersize": 2.5, "markerfacecolor": style.color, "markeredgecolor": style.color},
         manage_ticks=False,
     )

@@ -9,67 +9,56 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs
-from experiments.report.mac_counts import RL_EPOCHS, central_ratio, power_of_ten, training_macs
-from experiments.report.plots import GREY, STYLES, Style, plain_axes
+from experiments.report.macs import central_ratio, rl_training_macs
+from experiments.report.numbers import power_of_ten
+from experiments.report.plots import GREY, STYLES, curve, plain_axes
 
 CLIENTS = (20, 48, 100, 300, 1000)
-PARTICIPATION = 0.1
-_BIPPO, _CENTRAL = "BIPPO, IPPO: one client's networks", "PPO, FPPO: central networks"
+_PARTICIPATION = 0.1
+_WITH_RATIO = (20, 48, 1000)
 
 
-def macs_figure(fl_client_round: Mapping[str, float], clients: Sequence[int] = CLIENTS) -> Figure:
-    """Three panels, logarithmic.
+def macs_figure(fl_client_round: Mapping[str, float]) -> Figure:
+    """Returns three logarithmic panels.
 
     Args:
         fl_client_round: Name of a federated model -> MACs of one client's training in one round.
-        clients: Numbers of clients on the axis.
     """
     figure = Figure(figsize=(13.5, 4.4), dpi=150, layout="constrained")
     forward, training, beside = figure.subplots(1, 3)
-    _draw_forward(forward, clients)
-    _draw_training(training, clients)
+    _draw_forward(forward)
+    _draw_training(training)
     _draw_beside(beside, fl_client_round)
     return figure
 
 
 def a_tenth(num_clients: int) -> int:
-    """Participants at 10 %, at least one."""
-    return max(1, round(PARTICIPATION * num_clients))
+    """Returns the participants at 10 %, at least one."""
+    return max(1, round(_PARTICIPATION * num_clients))
 
 
-def rl_training_macs(participants: float, network_macs: float) -> float:
-    """MACs of a round of RL training with the default epochs."""
-    return training_macs(network_macs, participants, RL_EPOCHS)
+def _draw_forward(axes: Axes) -> None:
+    central = [central_policy_macs(n) for n in CLIENTS]
+    curve(axes, CLIENTS, central, STYLES["fppo"], "PPO, FPPO: central networks")
+    curve(axes, CLIENTS, [policy_macs()] * len(CLIENTS), STYLES["bippo"], "BIPPO, IPPO: one client's networks")
+    for n in _WITH_RATIO:
+        point, name = (n, central_policy_macs(n)), f"{int(central_ratio(n))}×"
+        axes.annotate(name, point, xytext=(-3, 7), textcoords="offset points", ha="center", fontsize=9)
+    _decorate(axes, "one pass of actor and critic", "MACs")
 
 
-def _draw_forward(axes: Axes, clients: Sequence[int]) -> None:
-    _line(axes, clients, [central_policy_macs(n) for n in clients], STYLES["fppo"], _CENTRAL)
-    _line(axes, clients, [policy_macs()] * len(clients), STYLES["bippo"], _BIPPO)
-    for n in (n for n in (20, 48, 1000) if n in clients):
-        axes.annotate(
-            f"{int(central_ratio(n))}×",
-            (n, central_policy_macs(n)),
-            xytext=(-3, 7),
-            textcoords="offset points",
-            ha="center",
-            fontsize=9,
-        )
-    _decorate(axes, clients, "one pass of actor and critic", "MACs")
-
-
-def _draw_training(axes: Axes, clients: Sequence[int]) -> None:
-    own = policy_macs()
-    tenth = [a_tenth(n) for n in clients]
-    central = [rl_training_macs(k, central_policy_macs(n)) for n, k in zip(clients, tenth, strict=True)]
-    series = (
-        ("central, 10 % train", STYLES["fppo"], central),
-        ("BIPPO, all clients train", STYLES["poca"], [rl_training_macs(n, own) for n in clients]),
-        ("BIPPO, 10 % train: 90 % less", STYLES["bippo"], [rl_training_macs(k, own) for k in tenth]),
-        ("BIPPO, 3 clients train", STYLES["ippo"], [rl_training_macs(3, own)] * len(clients)),
+def _draw_training(axes: Axes) -> None:
+    own, tenth = policy_macs(), [a_tenth(n) for n in CLIENTS]
+    central = [rl_training_macs(k, central_policy_macs(n)) for n, k in zip(CLIENTS, tenth, strict=True)]
+    series: Sequence[tuple[str, str, Sequence[float]]] = (
+        ("central, 10 % train", "fppo", central),
+        ("BIPPO, all clients train", "poca", [rl_training_macs(n, own) for n in CLIENTS]),
+        ("BIPPO, 10 % train: 90 % less", "bippo", [rl_training_macs(k, own) for k in tenth]),
+        ("BIPPO, 3 clients train", "ippo", [rl_training_macs(3, own)] * len(CLIENTS)),
     )
     for label, style, values in series:
-        _line(axes, clients, values, style, label)
-    _decorate(axes, clients, "RL training of a round", "MACs per round")
+        curve(axes, CLIENTS, values, STYLES[style], label)
+    _decorate(axes, "RL training of a round", "MACs per round")
 
 
 def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
@@ -92,27 +81,12 @@ def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
     plain_axes(axes, grid="x")
 
 
-def _line(axes: Axes, clients: Sequence[int], values: Sequence[float], style: Style, label: str) -> None:
-    axes.plot(
-        clients,
-        values,
-        color=style.color,
-        dashes=style.dashes,
-        marker=style.marker,
-        linewidth=1.8,
-        markersize=6,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        label=label,
-    )
-
-
-def _decorate(axes: Axes, clients: Sequence[int], title: str, label: str) -> None:
+def _decorate(axes: Axes, title: str, label: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="clients", ylabel=label)
     axes.set_title(title, loc="left", fontsize=10)
-    axes.xaxis.set_major_locator(FixedLocator(list(clients)))
+    axes.xaxis.set_major_locator(FixedLocator(CLIENTS))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([f"{n:,}" for n in clients])
+    axes.set_xticklabels([f"{n:,}" for n in CLIENTS])
     axes.yaxis.set_major_locator(LogLocator(numticks=10))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.margins(x=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,13 +14,11 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from experiments.report.plots import GREY, Group, fitted, groups, mark_churn, round_axis
+from experiments.report import plots
+from experiments.report.groups import Group, groups
+from experiments.report.plots import GREY
 from experiments.results.federation_record import ClientRecord, FederationRecord
 
-#: Kinds of neighbouring clients that share a name on the axis: (labels, first, last) of each.
-_Named = Sequence[tuple[int, int, int]]
-
-_ONE_COLUMN = 3
 #: More are a mixture; nothing would be gained by naming them.
 _MOST_KINDS = 8
 _LEAST_HEIGHT_IN, _MOST_HEIGHT_IN = 1.3, 4.0
@@ -27,144 +26,135 @@ _LEAST_HEIGHT_IN, _MOST_HEIGHT_IN = 1.3, 4.0
 _NAME_HEIGHT_IN = 0.31
 
 
-def selection_share(rows: pd.DataFrame, num_clients: int) -> NDArray[np.float64]:
-    """`[num_clients, rounds]`: of the trials in which the client was live in the round, the share that selected it.
+class Kind(NamedTuple):
+    """Neighbouring clients, ``first`` to ``last``, and how many labels they hold: one number, or several in turn."""
 
-    NaN where it was live in none. Columns are rounds 1 to the last one of any trial.
+    labels: tuple[int, ...]
+    first: int
+    last: int
+
+    @property
+    def middle(self) -> float:
+        """Where its name stands on the axis."""
+        return (self.first + self.last) / 2
+
+    @property
+    def name(self) -> str:
+        """``clients 0–4`` and, below, ``3 labels``."""
+        who = f"clients {self.first}–{self.last}" if self.last > self.first else f"client {self.first}"
+        return f"{who}\n{', '.join(map(str, self.labels))} label{'s' * (self.labels != (1,))}"
+
+
+def label_runs(clients: Sequence[ClientRecord]) -> list[Kind]:
+    """Returns the runs of neighbouring clients that hold equally many labels."""
+    runs = itertools.groupby(range(len(clients)), key=lambda client: len(clients[client].labels))
+    members = [(labels, list(run)) for labels, run in runs]
+    return [Kind((labels,), run[0], run[-1]) for labels, run in members]
+
+
+def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
+    """Returns the clients at the lowest CPU frequency; none where all have the same."""
+    freqs = [client.cpu_freq_hz for client in clients]
+    return [place for place, freq in enumerate(freqs) if freq == min(freqs) < max(freqs)]
+
+
+def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> NDArray[np.float64]:
+    """Returns ``[num_clients, num_rounds]``: of the trials in which the client was live, the share that selected it.
+
+    NaN where it was live in none.
     """
-    shape = (num_clients, int(rows["round"].max()))
-    live, chosen = np.zeros(shape), np.zeros(shape)
-    for round_number, clients, selected in zip(rows["round"], rows["clients"], rows["selected"], strict=True):
+    live, chosen = np.zeros((2, num_clients, num_rounds))
+    for round_number, clients, trained in zip(rows["round"], rows["clients"], rows["trained"], strict=True):
         live[np.asarray(clients, dtype=int), round_number - 1] += 1
-        chosen[np.asarray(selected, dtype=int), round_number - 1] += 1
-    return np.divide(chosen, live, out=np.full(shape, np.nan), where=live > 0)
+        chosen[np.asarray(trained, dtype=int), round_number - 1] += 1
+    return np.divide(chosen, live, out=np.full_like(live, np.nan), where=live > 0)
 
 
 def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure:
-    """A panel per method; dots mark the slowest CPUs.
+    """Returns a panel per method; dots mark the slowest CPUs, crosses the clients with wrong labels.
 
     Hatched where a client was live in none of the seeds, or none of them ran the round.
     """
-    drawn, num_clients = groups(rows), clients_in(rows, record)
-    last_round = int(rows["round"].max())
-    columns = 1 if len(drawn) <= _ONE_COLUMN else 2
-    lines = -(-len(drawn) // columns)
-    named = _kinds(record) if record else []
+    drawn, num_clients, num_rounds = groups(rows), _num_clients(rows, record), int(rows["round"].max())
+    runs = label_runs(record.clients) if record else []
+    named = _with_room(runs) if len(runs) <= _MOST_KINDS else []
     height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, _names_height_in(named)), _MOST_HEIGHT_IN))
-    width = 7.4 if columns == 1 else 10.7
-    figure = Figure(figsize=(width, 1.3 + lines * (height + 0.45)), dpi=150, layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
-    for place, (axes, group) in enumerate(itertools.zip_longest(panels, drawn)):
-        if group is None:
-            axes.remove()
-            continue
-        image = _draw(axes, group, num_clients, last_round)
-        mark_churn(axes, group.rows, above=True)
-        _decorate(axes, record, named, place >= len(drawn) - columns)
-    for axes in panels[: len(drawn) : columns]:
-        axes.set_ylabel("" if named else "client", fontsize=9)
-    bar = figure.colorbar(image, ax=list(panels[: len(drawn)]), pad=0.015, fraction=0.03, aspect=40)
-    bar.set_label("share of the seeds\nthat selected the client (%)")
+    figure, panels = plots.panels(
+        len(drawn), "" if named else "client", width_in=(7.4, 10.7), height_in=height + 0.45, margin_in=1.3
+    )
+    for axes, group in zip(panels, drawn, strict=True):
+        image = _draw(axes, group, selection_share(group.rows, num_clients, num_rounds))
+        plots.mark_churn(axes, group.rows, above=True)
+        _client_axis(axes, runs, named)
+        if record is not None:
+            _mark(axes, slowest_clients(record.clients), ".k", 1.012)
+            _mark(axes, record.noisy_clients, "x", 1.026, color=plots.NOISY)
+    bar = figure.colorbar(image, ax=panels, pad=0.015, fraction=0.03, aspect=40)
+    bar.set_label("seeds that selected\nthe client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
-    figure.suptitle(f"{fitted(title, width)}\n{_legend(record)}", x=0.01, ha="left", fontsize=10)
+    heading = f"{plots.fitted(title, figure.get_figwidth())}\n{_legend(record)}"
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=10)
     return figure
 
 
-def clients_in(rows: pd.DataFrame, record: FederationRecord | None) -> int:
+def _num_clients(rows: pd.DataFrame, record: FederationRecord | None) -> int:
     """Clients there are, live or not."""
     if record is not None:
         return len(record.clients)
     return 1 + max(max(clients, default=0) for clients in rows["clients"])
 
 
-def _draw(axes: Axes, group: Group, num_clients: int, last_round: int) -> AxesImage:
-    share = np.full((num_clients, last_round), np.nan)
-    found = selection_share(group.rows, num_clients)
-    share[:, : found.shape[1]] = found
-    axes.patch.set(facecolor="#f2f2f2", edgecolor="#b5b5b5", hatch="////", linewidth=0)
+def _draw(axes: Axes, group: Group, share: NDArray[np.float64]) -> AxesImage:
+    num_clients, num_rounds = share.shape
+    axes.patch.set(facecolor="#f2f2f2", edgecolor=plots.LIGHT_GREY, hatch="////", linewidth=0)
     axes.set_title(f"{group.name} ({group.seeds})", loc="left", fontsize=9)
-    extent = (0.5, last_round + 0.5, num_clients - 0.5, -0.5)
+    extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
     return axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=extent, interpolation="nearest")
 
 
-def _decorate(axes: Axes, record: FederationRecord | None, named: Sequence[_Named], is_last: bool) -> None:
-    round_axis(axes, "FL round" if is_last else "")
-    axes.tick_params(labelbottom=is_last, labelsize=8)
-    # Panels share their ticks: what is set on one holds for all.
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-    if record is None:
+def _client_axis(axes: Axes, runs: Sequence[Kind], named: Sequence[Kind]) -> None:
+    """Lines between clients of one label, two, three and all, and their names on the axis."""
+    axes.tick_params(labelsize=8)
+    if not named:
+        # Panels share their ticks: what is set on one holds for all.
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
         return
-    _mark_kinds(axes, named)
-    slowest = slowest_clients(record.clients)
-    if not slowest:  # a plot of nothing has no place, and the layout would find no room for it
-        return
-    axes.plot(
-        [1.012] * len(slowest),
-        slowest,
-        ".",
-        color="black",
-        markersize=3,
-        transform=axes.get_yaxis_transform(),
-        clip_on=False,
-    )
+    for run in runs[1:]:
+        axes.axhline(run.first - 0.5, color=GREY, linewidth=0.6)
+    axes.set_yticks([kind.middle for kind in named], [kind.name for kind in named], fontsize=8)
 
 
-def label_runs(clients: Sequence[ClientRecord]) -> list[tuple[int, int, int]]:
-    """Runs of neighbouring clients that hold equally many labels: (labels, first, last)."""
-    runs = []
-    for labels, run in itertools.groupby(range(len(clients)), key=lambda client: len(clients[client].labels)):
-        members = list(run)
-        runs.append((labels, members[0], members[-1]))
-    return runs
-
-
-def slowest_clients(clients: Sequence[ClientRecord]) -> list[int]:
-    """Clients at the lowest CPU frequency; none where all have the same."""
-    freqs = [client.cpu_freq_hz for client in clients]
-    return [place for place, freq in enumerate(freqs) if freq == min(freqs) < max(freqs)]
-
-
-def _kinds(record: FederationRecord) -> list[_Named]:
-    """``label_runs``, those with one name together; none where kinds are mixed up.
+def _with_room(runs: Sequence[Kind]) -> list[Kind]:
+    """The runs, with one name for the closest together until all names have room.
 
     Two clients of a kind of their own among many others, as they join in churn, have no room for a name each.
     """
-    runs = label_runs(record.clients)
-    if len(runs) > _MOST_KINDS:
-        return []
-    named: list[_Named] = [[run] for run in runs]
+    named = list(runs)
     while _names_height_in(named) > _MOST_HEIGHT_IN:
-        closest = int(np.argmin(np.diff([_middle(runs) for runs in named])))
-        named[closest : closest + 2] = [[*named[closest], *named[closest + 1]]]
+        closest = int(np.argmin(np.diff([kind.middle for kind in named])))
+        above, below = named[closest : closest + 2]
+        named[closest : closest + 2] = [Kind(above.labels + below.labels, above.first, below.last)]
     return named
 
 
-def _names_height_in(named: Sequence[_Named]) -> float:
+def _names_height_in(named: Sequence[Kind]) -> float:
     """Least height of a panel in which neighbouring names do not overlap."""
     if len(named) < 2:
         return 0.0
-    return float(_NAME_HEIGHT_IN * (named[-1][-1][2] + 1) / np.diff([_middle(runs) for runs in named]).min())
+    return float(_NAME_HEIGHT_IN * (named[-1].last + 1) / np.diff([kind.middle for kind in named]).min())
 
 
-def _middle(runs: _Named) -> float:
-    return (runs[0][1] + runs[-1][2]) / 2
-
-
-def _mark_kinds(axes: Axes, named: Sequence[_Named]) -> None:
-    """Lines between clients of one label, two, three and all, and their names on the axis."""
-    if not named:
-        return
-    for _, first, _ in [run for runs in named for run in runs][1:]:
-        axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
-    axes.set_yticks([_middle(runs) for runs in named], [_name(runs) for runs in named], fontsize=8)
-
-
-def _name(runs: _Named) -> str:
-    first, last = runs[0][1], runs[-1][2]
-    who = f"clients {first}–{last}" if last > first else f"client {first}"
-    return f"{who}\n{', '.join(str(labels) for labels, _, _ in runs)} label{'s' * (runs[-1][0] > 1 or len(runs) > 1)}"
+def _mark(axes: Axes, clients: Sequence[int], form: str, place: float, **style: Any) -> None:
+    """Marks clients on the right of the panel, at ``place`` times its width."""
+    if clients:  # a plot of nothing has no place, and the layout would find no room for it
+        beside = axes.get_yaxis_transform()
+        axes.plot([place] * len(clients), clients, form, markersize=3, transform=beside, clip_on=False, **style)
 
 
 def _legend(record: FederationRecord | None) -> str:
-    dots = "; dots: lowest CPU frequency" if record and slowest_clients(record.clients) else ""
-    return f"hatched: client live in none of the seeds, or round run by none{dots}"
+    parts = ["hatched: client live in none of the seeds, or round run by none"]
+    if record and slowest_clients(record.clients):
+        parts.append("dots: lowest CPU frequency")
+    if record and record.noisy_clients:
+        parts.append("crosses: wrong labels")
+    return "; ".join(parts)

@@ -1,0 +1,77 @@
+"""What an executor is: who does the work of a round.
+
+An executor is handed flat weights and client ids and returns partial sums and metrics. Whatever the number of workers,
+results are the same to the last bit: sums are integers (``aggregation``), every client's shuffle has a generator of its
+own, and a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut. One torch thread a
+process is part of that: another number of threads adds the terms of a matrix product in another order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from envs.data.partition import Partition
+from envs.rng import RoundKey
+from envs.training.aggregation import ClientFailure, WeightedSum
+
+logger = logging.getLogger(__name__)
+
+
+class Executor(Protocol):
+    """Trains and evaluates clients."""
+
+    def assign(self, partition: Partition) -> None:
+        """Gives the clients their data. Called before anything else, and again when the seed changes."""
+
+    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
+        """Trains every client in ``clients`` from the flat ``weights`` and returns the merged sum.
+
+        Raises:
+            ValueError: If a client's training raises or diverges; the message names it. With
+                ``on_client_failure="drop"`` it is left out of the sum and listed in ``failed`` instead.
+        """
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
+        """As ``train``, but each client's own sum, by client; they add up to what ``train`` returns."""
+
+    def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
+        """``float64[len(clients)]`` accuracy of ``weights`` on each client's test set."""
+
+    def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
+        """``float64[len(clients)]`` mean cross-entropy of ``weights`` on each client's training set."""
+
+    def close(self) -> None:
+        """Gives back what it holds; it is not used after that."""
+
+
+def apply_failure_policy(
+    results: Iterable[WeightedSum], clients: Sequence[int], on_client_failure: str
+) -> tuple[ClientFailure, ...]:
+    """The failures in ``results`` in the order of ``clients``, each logged.
+
+    Raises:
+        ValueError: With ``raise``, for the first client that failed.
+    """
+    places = {client: place for place, client in enumerate(clients)}
+    failures = [failure for result in results for failure in result.failed]
+    failures.sort(key=lambda failure: places[failure.client])
+    if failures and on_client_failure == "raise":
+        raise ValueError(failures[0].reason)
+    for failure in failures:
+        logger.warning("dropped: %s", failure.reason)
+    return tuple(failures)
+
+
+def check_device(device: str) -> None:
+    """Raises a ValueError if torch cannot put a tensor on ``device`` and read it back."""
+    try:
+        torch.zeros(1, device=device).item()
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(f"device {device!r} cannot be used: {message}; use device='cpu'") from error

@@ -1,0 +1,61 @@
+"""The figure of ``benchmark rl``: RL time per round over clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
+
+from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Measurement
+from experiments.report.plots import STYLES, Style, curve, plain_axes
+
+
+class Line(NamedTuple):
+    """A curve of the figure."""
+
+    label: str
+    style: Style
+    value: Callable[[Measurement], float | None]
+    implementation: str
+
+
+LINES = (
+    Line("stock RLlib", STYLES["fedavg"], lambda row: row.rl_ms, STOCK),
+    Line("central network", STYLES["fppo"], lambda row: row.rl_ms, CENTRAL),
+    Line("BIPPO", STYLES["bippo"], lambda row: row.rl_ms, BIPPO),
+    Line("bare kernel", STYLES["poca"], lambda row: row.kernel_ms, BIPPO),
+)
+
+
+def overhead_figure(rows: Sequence[Measurement]) -> Figure:
+    """Log-log, a panel per rule of participation."""
+    rules = list(dict.fromkeys(row.case.rule for row in rows))
+    figure = Figure(figsize=(0.6 + 4.1 * len(rules), 4.0), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(rules), sharey=True, squeeze=False)[0]
+    for axes, rule in zip(panels, rules, strict=True):
+        _draw(axes, [row for row in rows if row.case.rule == rule])
+        trained = f"{rule} of the clients" if "%" in rule else f"{rule} clients"
+        axes.set_title(f"{trained} trained per round", loc="left", fontsize=11)
+    panels[0].set_ylabel("RL time per round (ms)")
+    panels[0].legend(frameon=False, loc="upper left", fontsize=9, handlelength=4)
+    return figure
+
+
+def _draw(axes: Axes, rows: Sequence[Measurement]) -> None:
+    rows = sorted(rows, key=lambda row: row.case.num_clients)
+    axes.set(xscale="log", yscale="log", xlabel="clients")
+    for line in LINES:
+        shown = [row for row in rows if row.case.implementation == line.implementation]
+        values = [line.value(row) or float("nan") for row in shown]
+        curve(axes, [row.case.num_clients for row in shown], values, line.style, line.label)
+    clients = list(dict.fromkeys(row.case.num_clients for row in rows))
+    axes.xaxis.set_major_locator(FixedLocator(clients))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([f"{n:,}" for n in clients])
+    axes.yaxis.set_major_locator(LogLocator(numticks=12))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_axes(axes)

@@ -1,0 +1,111 @@
+"""What ``benchmark rl`` measures, as rows in one JSON file."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.results.files import atomic_write
+from experiments.results.provenance import git_commit, machine, package_versions
+
+ROWS_FILE = "overhead.json"
+BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement, in a process of its own.
+
+    Attributes:
+        implementation: ``BIPPO``, ``CENTRAL`` or ``STOCK``.
+        rule: How ``num_participants`` came about: ``20`` or ``10 %``.
+        num_clients: Clients, each with a policy.
+        num_participants: Clients trained per round.
+        rounds: Measured rounds, after a warm-up.
+    """
+
+    implementation: str
+    rule: str
+    num_clients: int
+    num_participants: int
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A case and its figures.
+
+    Milliseconds are per round, medians over pairs of rounds: a policy is updated with every second participation, so a
+    pair holds one update of each participant. ``rl_ms`` is everything of ``algo.train()`` outside the environment and
+    splits into the four below it; ``bookkeeping_ms`` is what is left of each pair. ``_first`` and ``_last`` are over
+    the first and last hundred rounds (half of the rounds if there are fewer than two hundred). ``kernel_*`` are None
+    but for BIPPO, and ``sampler_ms`` is 0 for stock RLlib.
+    """
+
+    case: Case
+    updates_per_round: float
+    rl_ms: float
+    forward_ms: float
+    sampler_ms: float
+    bookkeeping_ms: float
+    learner_ms: float
+    kernel_forward_ms: float | None = None
+    kernel_update_ms: float | None = None
+    rl_ms_first: float
+    rl_ms_last: float
+    resident_mib_first: float
+    resident_mib_last: float
+    build_s: float
+    checkpoint_s: float
+    checkpoint_mib: float
+    checkpoint_files: int
+
+    @property
+    def kernel_ms(self) -> float | None:
+        """The bare kernel: batched forward and update on ready tensors."""
+        if self.kernel_forward_ms is None or self.kernel_update_ms is None:
+            return None
+        return self.kernel_forward_ms + self.kernel_update_ms
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a file and the command that made them."""
+
+    command: str
+    rows: list[Measurement]
+
+
+#: To and from JSON.
+CASE, MEASUREMENT, ROWS = TypeAdapter(Case), TypeAdapter(Measurement), TypeAdapter(Rows)
+
+
+def write_rows(path: Path, rows: Sequence[Measurement], command: str) -> None:
+    """Writes all rows, and where they come from; a reader never sees half a file."""
+    record = {
+        "command": command,
+        "written": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "commit": git_commit(),
+        "packages": package_versions(),
+        "machine": machine(),
+        "rows": [asdict(row) for row in rows],
+    }
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def read_rows(path: Path) -> Rows:
+    """The inverse.
+
+    Raises:
+        ValueError: If it is no file of ours.
+    """
+    try:
+        return ROWS.validate_json(path.read_bytes())
+    except ValidationError:
+        raise ValueError(f"{path} holds no rows of benchmark rl; name the {ROWS_FILE} that it wrote") from None

@@ -1,0 +1,135 @@
+"""What the commands share on top of argparse.
+
+- ``Parser`` raises a ``ValueError`` in one line for bad arguments; ``refuse`` prints it and returns the exit code.
+- ``at_least(1)``, ``seed`` and ``absolute_path`` are argparse types.
+- ``add_scenario``, ``add_data_dir`` and ``add_seed`` declare arguments that several commands have.
+- ``distinct`` and ``new_results_dir`` check values that argparse cannot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from experiments.results.files import check_writable
+from experiments.results.naming import look_up
+from experiments.scenario import Scenario
+from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+T = TypeVar("T")
+
+
+class Parser(argparse.ArgumentParser):
+    """An ``ArgumentParser`` that raises a ``ValueError`` where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises the message, with a hint at ``--help``."""
+        raise ValueError(f"{message}; see --help")
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The argparse type of whole numbers from ``least``."""
+
+    def whole_number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is too small; it must be at least {least}")
+        return value
+
+    whole_number.__name__ = "int"  # argparse names the type of a text that is no number
+    return whole_number
+
+
+def seed(text: str) -> int:
+    """The argparse type of seeds."""
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"{value} is no seed; seeds are whole numbers from 0 to 2**32 - 1")
+    return value
+
+
+seed.__name__ = "int"
+
+
+def absolute_path(text: str) -> Path:
+    """The argparse type of paths that are read after the working directory has changed."""
+    return Path(text).expanduser().resolve()
+
+
+def _scenario(name: str) -> Scenario:
+    if name in OTHER_COMMANDS:
+        raise argparse.ArgumentTypeError(f"{name} is a command of its own: {OTHER_COMMANDS[name][0]}")
+    try:
+        return look_up("scenario", name, SCENARIOS)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_scenario(container: Any, default: str) -> None:
+    """``--scenario NAME``, a ``Scenario``; ``container`` is a parser or a group of one."""
+    container.add_argument(
+        "--scenario", type=_scenario, default=SCENARIOS[default], metavar="NAME", help=f"default: {default}"
+    )
+
+
+def add_data_dir(container: Any) -> None:
+    """``--data-dir DIR``, an absolute path or None."""
+    container.add_argument(
+        "--data-dir", type=absolute_path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA"
+    )
+
+
+def add_seed(container: Any, default: int = 7) -> None:
+    """``--seed N``."""
+    container.add_argument("--seed", type=seed, default=default, metavar="N", help=f"default: {default}")
+
+
+def distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
+    """``values``, each of which must be given once.
+
+    Raises:
+        ValueError: Naming the flag and the first value that is there twice.
+    """
+    repeated = [value for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        raise ValueError(f"{flag} has {repeated[0]} twice; name each one once")
+    return tuple(values)
+
+
+def new_results_dir(asked: Path | None, name: str, *patterns: str) -> Path:
+    """An absolute path to a folder that can be written and holds no other run; it is not made.
+
+    Args:
+        asked: What ``--results-dir`` named; None for ``results/NAME-DATE-TIME``.
+        name: Of what is run.
+        patterns: Globs of files that say that the folder holds a run.
+
+    Raises:
+        ValueError: If it cannot be written or holds a run.
+    """
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = (asked or Path("results") / f"{name}-{stamp}").expanduser().resolve()
+    check_writable(path)
+    if any(next(path.glob(pattern), None) for pattern in patterns):
+        raise ValueError(f"results folder {path} already holds a run; name another one, or remove it first")
+    return path
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error without line breaks; what is not about the input also says its type."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
+
+
+def refuse(error: BaseException) -> int:
+    """Prints what is wrong with the input as one line on stderr; returns the exit code for that."""
+    print(f"error: {one_line(error)}", file=sys.stderr)
+    return EXIT_BAD_INPUT

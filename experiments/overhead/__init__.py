@@ -1,1 +1,0 @@
-"""What reinforcement learning adds to a round, measured: `python -m experiments.overhead`."""

@@ -1,0 +1,63 @@
+"""``python -m experiments.report RESULTS_DIR [...]``: tables, report.md and figures of a study, from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.cli import Parser, refuse
+from experiments.report.macs_page import write_macs_page
+from experiments.report.report import build_report
+from experiments.report.sections import write_report
+
+
+def parser() -> Parser:
+    """Returns the parser of the command."""
+    result = Parser(
+        prog="python -m experiments.report", description="Tables, report.md and figures of a study, from its rows."
+    )
+    result.add_argument(
+        "results_dirs",
+        nargs="*",
+        type=Path,
+        metavar="RESULTS_DIR",
+        help="folder that a study wrote; several of the same scenario, federation, target and rounds make one report",
+    )
+    result.add_argument(
+        "--output", type=Path, metavar="DIR", help="where to write; default: RESULTS_DIR, if there is only one"
+    )
+    result.add_argument(
+        "--against",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="study to compare with: without churn, or with policies from scratch",
+    )
+    result.add_argument(
+        "--macs", type=Path, metavar="DIR", help="write a page on the MACs of the policies to DIR; needs no results"
+    )
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code (0, or 2 for bad input)."""
+    try:
+        arguments = parser().parse_args(argv)
+        if arguments.macs:
+            print(f"page  {write_macs_page(arguments.macs)}")
+        if arguments.results_dirs or not arguments.macs:
+            _report(arguments.results_dirs, arguments.against, arguments.output)
+    except (ValueError, OSError) as error:
+        return refuse(error)
+    return 0
+
+
+def _report(folders: Sequence[Path], against: Sequence[Path], output: Path | None) -> None:
+    if not folders:
+        raise ValueError("name a results folder, such as results/digits-DATE-TIME")
+    if len(folders) > 1 and output is None:
+        raise ValueError(f"{len(folders)} results folders need --output DIR to write the report to")
+    report = build_report(folders, against)
+    path, figure = write_report(report, output or folders[0])
+    print(f"{report.text()}\n\nreport  {path}\nfigures {figure.parent}/*.png (and .svg)")
