@@ -111,4 +111,6 @@ def _measure(cases: Sequence[Case], folder: Path, command: str) -> int:
 
 def _report(rows: Sequence[Measurement], command: str, folder: Path) -> None:
     paths = write_report(rows, command, folder)
-    print("", ratios_table(rows, text_table), "", *(f"written  {path}" for path in paths), sep="\n")
+    if table := ratios_table(rows, text_table):
+        print("", table, sep="\n")
+    print("", *(f"written  {path}" for path in paths), sep="\n")
