@@ -9,19 +9,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bippo_rllib.bippo import Bippo
-    from bippo_rllib.central.config import CentralPPOConfig
-    from bippo_rllib.config import BippoConfig
-    from bippo_rllib.policies.client_selector import ClientSelector
-    from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
-    from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
-    from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-    from bippo_rllib.selection.connector import BudgetSamplerConnector
-    from bippo_rllib.selection.ranking import InfoRanking
-    from bippo_rllib.selection.sampler import BudgetSampler
+    from bippo_rllib.bippo import Bippo as Bippo
+    from bippo_rllib.central.config import CentralPPOConfig as CentralPPOConfig
+    from bippo_rllib.config import BippoConfig as BippoConfig
+    from bippo_rllib.policies.client_selector import ClientSelector as ClientSelector
+    from bippo_rllib.policies.macs import central_policy_macs as central_policy_macs
+    from bippo_rllib.policies.macs import count_macs as count_macs
+    from bippo_rllib.policies.macs import policy_macs as policy_macs
+    from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner as EpisodeEnvRunner
+    from bippo_rllib.runners.parallel_env import ParallelEnvAdapter as ParallelEnvAdapter
+    from bippo_rllib.selection.connector import BudgetSamplerConnector as BudgetSamplerConnector
+    from bippo_rllib.selection.prior import RepresentativenessPrior as RepresentativenessPrior
+    from bippo_rllib.selection.ranking import InfoRanking as InfoRanking
+    from bippo_rllib.selection.sampler import BudgetSampler as BudgetSampler
 
 __version__ = "0.1.0"
 
+#: Public name -> the module it lives in.
 _HOME = {
     "Bippo": "bippo",
     "BippoConfig": "config",
@@ -32,25 +36,13 @@ _HOME = {
     "EpisodeEnvRunner": "runners.episode_env_runner",
     "InfoRanking": "selection.ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
+    "RepresentativenessPrior": "selection.prior",
     "central_policy_macs": "policies.macs",
     "count_macs": "policies.macs",
     "policy_macs": "policies.macs",
 }
 
-__all__ = [
-    "Bippo",
-    "BippoConfig",
-    "BudgetSampler",
-    "BudgetSamplerConnector",
-    "CentralPPOConfig",
-    "ClientSelector",
-    "EpisodeEnvRunner",
-    "InfoRanking",
-    "ParallelEnvAdapter",
-    "central_policy_macs",
-    "count_macs",
-    "policy_macs",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from pettingzoo import ParallelEnv
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -75,29 +76,30 @@ class Bippo(PPO):
         """
         if module_spec is not None or kwargs:
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
-        self._check_has_bank()
-        self.bank.add_policies([module_id])
-        self.learner_group._learner.make_room()
+        self._independent_policies().add_policies([module_id])
+        self.learner_group._learner.grow_to_bank()
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Removes a policy that no live agent uses. The running episode goes on; RLlib's own method resets it."""
-        self._check_has_bank()
-        self.learner_group._learner.buffer.clear(self.bank.row_index([module_id]))
-        self.bank.remove_policy(module_id)
+        """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it."""
+        bank = self._independent_policies()
+        self.learner_group._learner.buffer.clear(bank.slots_of([module_id]))
+        bank.remove_policy(module_id)
 
-    def _check_has_bank(self) -> None:
+    def _independent_policies(self) -> PolicyBank:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
+        return self.bank
 
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Starts from the policies of another run with the same clients, whatever it was trained on.
 
-        Actors and critics become those of the checkpoint, bit for bit. Adam's moments and waiting participations start
-        afresh. Call it before the first ``train()``; ``from_checkpoint`` is what goes on with a run.
+        Actors and critics become those of the checkpoint, bit for bit. Adam's moments, waiting participations and the
+        records of a ``BippoConfig.prior`` start afresh. Call it before the first ``train()``; ``from_checkpoint`` is
+        what resumes a run.
 
         Args:
             path: A checkpoint, as ``save_to_path`` or Tune wrote it. They are pickles: load only those you trust.
-            epsilon: Exploration rate to go on with; ``epsilon_min`` by default, as what was learned is to be used.
+            epsilon: Exploration rate to start from; ``epsilon_min`` by default, as what was learned is to be used.
 
         Raises:
             ValueError: If it holds no policies, or those of other clients, of another hidden size or observation
@@ -106,13 +108,13 @@ class Bippo(PPO):
         saved, learner = read_policies(path), self.learner_group._learner
         if isinstance(self.env_runner, BippoEnvRunner):
             self.env_runner.begin()  # a central network is for whoever is there
-        saved.check_fit(learner.policy_plan)
+        saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
         self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
 
     @property
-    def bank(self) -> PolicyBank:
-        """All policies."""
+    def bank(self) -> PolicyBank | MultiRLModule:
+        """All policies; with ``CentralPPOConfig`` the module of its one network, under its id."""
         return self.env_runner.module
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,16 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
 
-from bippo_rllib.config_checks import check_bundles, check_ranges, refuse_unsupported_settings
+from bippo_rllib.config_checks import check_bundles, check_prior, check_ranges, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
-from bippo_rllib.selection.connector import BudgetSamplerConnector
-from bippo_rllib.selection.ranking import InfoRanking
+from bippo_rllib.selection.pipeline import find_sampler, new_prior, new_ranking, new_sampler_connector
+from bippo_rllib.selection.sampler import BudgetSampler
 
 
 class BippoConfig(PPOConfig):
@@ -46,10 +48,12 @@ class BippoConfig(PPOConfig):
             from bippo_rllib.bippo import Bippo as algo_class  # which imports this module
         super().__init__(algo_class=algo_class)
         # Ours.
-        self.sampler = "epsilon_greedy"
-        self.epsilon = 1.0
-        self.epsilon_decay = 0.9
-        self.epsilon_min = 0.05
+        sampler = BudgetSampler()
+        self.sampler = sampler.strategy
+        self.epsilon = sampler.epsilon
+        self.epsilon_decay = sampler.epsilon_decay
+        self.epsilon_min = sampler.epsilon_min
+        self.outside_odds = sampler.outside_odds
         self.policy_batch_size = 2
         self.hidden_size = 128
         self.per_policy_metrics = False
@@ -57,18 +61,15 @@ class BippoConfig(PPOConfig):
         self.budget_key = "budget"
         self.score_key: str | None = None
         self.highest_first = True
-        self.draws_candidates = False
-        self.candidates = 6
+        self.candidates: int | None = None
         self.size_key = "num_samples"
+        self.prior_key = "accuracy"
+        self.prior_weight = 0.0
+        self.prior_gain = 1.0
         self.failed_key = "failed"
         self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
-        self.lr = 1e-3
-        self.num_epochs = 8
-        self.gamma = 0.9
-        self.lambda_ = 0.8
-        self.clip_param = 0.2
-        self.vf_clip_param = None
+        self._set(**asdict(PPOSettings()))
         self.use_kl_loss = False
         self.minibatch_size = None
         self.shuffle_batch_per_epoch = False
@@ -109,24 +110,27 @@ class BippoConfig(PPOConfig):
         epsilon: float = NotProvided,
         epsilon_decay: float = NotProvided,
         epsilon_min: float = NotProvided,
+        outside_odds: float = NotProvided,
         policy_batch_size: int = NotProvided,
         hidden_size: int = NotProvided,
         per_policy_metrics: bool = NotProvided,
         **kwargs: Any,
     ) -> BippoConfig:
-        """As PPO's, and:
+        """As PPO's, and these of ours.
 
         Args:
-            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``greedy`` or ``random``.
+            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``odds``, ``greedy`` or ``random``, see
+                ``BudgetSampler``.
             epsilon: Initial exploration rate of ``epsilon_greedy``.
             epsilon_decay: Its factor per step.
             epsilon_min: Its lower end.
+            outside_odds: Odds of ``odds`` that a round spends no more, see ``BudgetSampler``.
             policy_batch_size: A policy is updated as soon as its client took part in this many steps.
             hidden_size: Hidden units of each actor and critic.
             per_policy_metrics: Also report losses and advantages of each updated policy under its own id. The result
                 then grows with the number of policies.
             **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
-                entropy_coeff, grad_clip``. Settings that would not be honoured are refused in ``validate``.
+                entropy_coeff, grad_clip, use_critic``. Settings that would not be honoured are refused in ``validate``.
         """
         super().training(**kwargs)
         return self._set(
@@ -134,6 +138,7 @@ class BippoConfig(PPOConfig):
             epsilon=epsilon,
             epsilon_decay=epsilon_decay,
             epsilon_min=epsilon_min,
+            outside_odds=outside_odds,
             policy_batch_size=policy_batch_size,
             hidden_size=hidden_size,
             per_policy_metrics=per_policy_metrics,
@@ -186,11 +191,21 @@ class BippoConfig(PPOConfig):
                 ranks all.
             size_key: Info key of a client's data size; read only if candidates are drawn.
         """
-        self.score_key, self.highest_first, self.size_key = score_key, highest, size_key
-        self.draws_candidates = candidates is not None
-        if candidates is not None:
-            self.candidates = candidates
-        return self
+        return self._set(score_key=score_key, highest_first=highest, candidates=candidates, size_key=size_key)
+
+    def prior(self, key: str = "accuracy", *, weight: float = 2.0, gain: float = 1.0) -> BippoConfig:
+        """Adds to the policies' suggestions how representative each client is, see ``RepresentativenessPrior``.
+
+        ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``. Ours, not the paper's, and off by default.
+        Made for ``training(sampler="odds")``. With ``CentralPPOConfig`` the suggestion is the client's share.
+
+        Args:
+            key: Info key of a number that every agent reports after ``reset`` and every step, such as its accuracy.
+            weight: Of ``z``, how closely the client's reports followed the mean so far, standardised over the live
+                clients. 0 turns the prior off; below 0 the unrepresentative come first.
+            gain: Of the policies' logits; at 0 the prior decides alone.
+        """
+        return self._set(prior_key=key, prior_weight=weight, prior_gain=gain)
 
     def _set(self, **settings: Any) -> BippoConfig:
         for name, value in settings.items():
@@ -207,7 +222,8 @@ class BippoConfig(PPOConfig):
         if not self.in_evaluation:
             refuse_unsupported_settings(self)
         check_ranges(self)
-        self._new_sampler_connector()
+        check_prior(self)
+        new_sampler_connector(self)
         super().validate()
 
     def get_default_learner_class(self) -> type:
@@ -254,7 +270,7 @@ class BippoConfig(PPOConfig):
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, the ranking of ``rank_by``, then the budget sampler, unless one of theirs is it.
+        """The user's own pieces, ``rank_by`` or ``prior``, then the budget sampler, unless one of theirs is it.
 
         For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
         """
@@ -265,34 +281,13 @@ class BippoConfig(PPOConfig):
             config = self.copy(copy_frozen=False)
             config.add_default_connectors_to_module_to_env_pipeline = False
         pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
-        has_sampler = any(isinstance(piece, BudgetSamplerConnector) for piece in pipeline.connectors)
-        if with_defaults and not has_sampler:
+        if with_defaults and find_sampler(pipeline) is None:
             if on_arrays:
-                pipeline.append(self._new_sampler_connector())
+                pipeline.append(new_sampler_connector(self))
             else:
-                pipeline.insert_before("NormalizeAndClipActions", self._new_sampler_connector())
-        if self.score_key is not None:
-            sampler = next((p for p in pipeline.connectors if isinstance(p, BudgetSamplerConnector)), None)
-            if sampler is not None:
-                pipeline.insert_before(type(sampler), self._new_ranking(self.score_key))
+                pipeline.insert_before("NormalizeAndClipActions", new_sampler_connector(self))
+        sampler = find_sampler(pipeline)
+        for piece in (new_ranking(self), new_prior(self, policy_of)):
+            if sampler is not None and piece is not None:
+                pipeline.insert_before(type(sampler), piece)
         return pipeline
-
-    def _new_ranking(self, score_key: str) -> InfoRanking:
-        return InfoRanking(
-            score_key=score_key,
-            highest=self.highest_first,
-            candidates=self.candidates if self.draws_candidates else None,
-            size_key=self.size_key,
-            seed=None if self.seed is None else [self.seed, *b"candidates"],
-        )
-
-    def _new_sampler_connector(self) -> BudgetSamplerConnector:
-        return BudgetSamplerConnector(
-            strategy=self.sampler,
-            epsilon=self.epsilon,
-            epsilon_decay=self.epsilon_decay,
-            epsilon_min=self.epsilon_min,
-            seed=None if self.seed is None else [self.seed, *b"budget sampler"],
-            cost_key=self.cost_key,
-            budget_key=self.budget_key,
-        )

@@ -1,17 +1,15 @@
-"""RLlib settings that BIPPO does not honour: refused by name, never ignored."""
+"""What a ``BippoConfig`` refuses by name: RLlib settings it does not honour, and values out of range."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-
-if TYPE_CHECKING:
-    from bippo_rllib.config import BippoConfig
 
 _ONE_PROCESS = "parallelism comes from Tune trials and from the environment itself"
 _WHOLE_BATCH = "each epoch is one step on the policy's whole batch, see policy_batch_size"
@@ -28,7 +26,6 @@ _SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
     "count_steps_by": (("env_steps",), "one train() is one environment step"),
     "minibatch_size": ((None,), _WHOLE_BATCH),
     "shuffle_batch_per_epoch": ((False,), _WHOLE_BATCH),
-    "use_critic": ((True,), "advantages need the critic"),
     "use_gae": ((True,), "advantages are generalised advantage estimates"),
     "use_kl_loss": ((False,), "the objective has no KL term"),
     "grad_clip_by": (("global_norm",), "gradients are clipped by each policy's global norm"),
@@ -44,7 +41,7 @@ _SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-def refuse_unsupported_settings(config: BippoConfig) -> None:
+def refuse_unsupported_settings(config: AlgorithmConfig) -> None:
     """Raises a ValueError that names the first setting BIPPO would not honour, its value, what is possible and why."""
     for name, (fine, why) in _SUPPORTED.items():
         value = getattr(config, name)
@@ -63,7 +60,7 @@ def refuse_unsupported_settings(config: BippoConfig) -> None:
             raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
 
 
-#: Setting -> (lowest, highest, whether the lowest itself is fine). None is fine where it means "off".
+#: Setting -> (lowest, highest, whether the lowest itself is fine).
 _RANGES: dict[str, tuple[float, float, bool]] = {
     "lr": (0.0, math.inf, False),
     "gamma": (0.0, 1.0, True),
@@ -73,25 +70,50 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "vf_clip_param": (0.0, math.inf, False),
     "grad_clip": (0.0, math.inf, False),
     "entropy_coeff": (0.0, math.inf, True),
+    "prior_weight": (-math.inf, math.inf, True),
+    "prior_gain": (0.0, math.inf, True),
 }
 _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
+#: None turns these off.
+_OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
 
 
-def check_ranges(config: BippoConfig) -> None:
+def check_ranges(config: AlgorithmConfig) -> None:
     """Raises a ValueError that names the first setting outside its range."""
-    for name, (low, high, closed) in _RANGES.items():
+    for name in (*_RANGES, *_COUNTS):
         value = getattr(config, name)
-        if value is None and name in ("vf_clip_param", "grad_clip"):
+        if value is None and name in _OPTIONAL:
             continue
-        fine = isinstance(value, int | float) and (low <= value if closed else low < value) and value <= high
-        if not fine or value == math.inf:
-            above = f"at least {low:g}" if closed else f"above {low:g}"
-            below = "" if high == math.inf else f" and at most {high:g}"
-            raise ValueError(f"{name} is {value!r}; it must be a number {above}{below}")
-    for name in _COUNTS:
-        value = getattr(config, name)
-        if not isinstance(value, int | np.integer) or value < 1:
+        if name in _COUNTS and (not isinstance(value, int | np.integer) or value < 1):
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
+        if name in _RANGES and not _is_within(value, *_RANGES[name]):
+            raise ValueError(f"{name} is {value!r}; it must be {_range_text(*_RANGES[name])}")
+
+
+def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return (low <= value if closed else low < value) and value <= high
+
+
+def _range_text(low: float, high: float, closed: bool) -> str:
+    if low == -math.inf:
+        return "a finite number"
+    above = f"at least {low:g}" if closed else f"above {low:g}"
+    return f"a number {above}" if high == math.inf else f"a number {above} and at most {high:g}"
+
+
+def check_prior(config: AlgorithmConfig) -> None:
+    """Raises a ValueError where the settings of a prior would not be honoured."""
+    if config.prior_weight and config.score_key is not None:
+        raise ValueError(
+            f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking takes the place "
+            "of the suggestions that a prior adjusts; use BippoConfig.prior or BippoConfig.rank_by"
+        )
+    if not config.prior_weight and config.prior_gain != 1.0:
+        raise ValueError(
+            f"prior_gain is {config.prior_gain}, but prior_weight is 0, which turns the prior off; set prior_weight too"
+        )
 
 
 def check_bundles(bundles: Sequence[Mapping[str, float]]) -> None:

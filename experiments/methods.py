@@ -5,7 +5,7 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -17,34 +17,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to select clients.
+    """A way to select clients."""
 
-    `learns` is False where no policy is trained, so training settings change nothing but those named in `settings`.
-    `federation` holds the keywords of `envs.parallel_env` that the method cannot do without; they must leave the FL
-    itself as it is. `asks` is False where selection looks at nothing that clients tell, so probing is not charged.
-    `reference` is True for a bound to compare methods with, which is no method itself: reports set it apart.
-    """
-
-    name: str
-    description: str
-    make_config: Callable[[], BippoConfig]
-    learns: bool = True
+    name: str  #: As in ``--methods``.
+    description: str  #: One line.
+    make_config: Callable[[], BippoConfig]  #: Makes the configuration that it starts from.
+    learns: bool = True  #: False where no policy is trained: training settings but ``settings`` change nothing.
+    #: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
     federation: Mapping[str, Any] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()
-    asks: bool = True
-    reference: bool = False
+    settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
+    uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
+    reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
-    def needs_met(self, federation: Mapping[str, Any]) -> dict[str, Any]:
-        """`federation` with what the method needs, and without `probing_epochs` if it asks clients for nothing.
+    def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
+        """``federation`` with what the method needs, and without ``probing_epochs`` if it uses no client reports.
 
         Raises:
-            ValueError: Where `federation` contradicts what is needed.
+            ValueError: Where ``federation`` contradicts what is needed.
         """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
                 raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
-        charged = {key: value for key, value in federation.items() if self.asks or key != "probing_epochs"}
-        return {**charged, **self.federation}
+        asked = dict(federation)
+        if not self.uses_client_reports:
+            asked.pop("probing_epochs", None)
+        return {**asked, **self.federation}
+
+    def settings_taken(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of ``settings`` that are not another method's own."""
+        foreign = {key for method in METHODS.values() for key in method.settings} - set(self.settings)
+        return {key: value for key, value in settings.items() if key not in foreign}
 
 
 def _independent(sampler: str) -> BippoConfig:
@@ -63,9 +65,9 @@ def _fedavg() -> BippoConfig:
     return _independent("random").multi_agent(policies_to_train=[])
 
 
-def _ranked(score_key: str, highest: bool = True, draws_candidates: bool = False) -> BippoConfig:
+def _ranked(score_key: str, highest: bool = True, candidates: int | None = None) -> BippoConfig:
     config = _independent("greedy").multi_agent(policies_to_train=[])
-    return config.rank_by(score_key, highest=highest, candidates=config.candidates if draws_candidates else None)
+    return config.rank_by(score_key, highest=highest, candidates=candidates)
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
@@ -101,7 +103,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "random clients until the budget is spent; nothing is learned",
                 _fedavg,
                 learns=False,
-                asks=False,
+                uses_client_reports=False,
             ),
             Method(
                 "poc",
@@ -116,7 +118,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 "pocd",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",
-                partial(_ranked, "loss", draws_candidates=True),
+                partial(_ranked, "loss", candidates=6),
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),
@@ -129,3 +131,14 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 def is_reference(name: str) -> bool:
     """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
     return name in METHODS and METHODS[name].reference
+
+
+def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """ValueError for a setting that none of the methods takes."""
+    taken = {key for name in methods for key in METHODS[name].settings_taken(settings)}
+    for key in settings:
+        if key not in taken:
+            owners = [method.name for method in METHODS.values() if key in method.settings]
+            raise ValueError(
+                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
+            )

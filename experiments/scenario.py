@@ -13,58 +13,40 @@ from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What the paper's summary table prints for one method.
+    """What the paper's summary table prints for one method; None where it prints a dash."""
 
-    `rounds_to_target` are rounds, accuracies are shares of 1; None where the paper prints a dash. The paper does not
-    say over what `accuracy_std` is taken; its size fits the spread over all rounds of all seeds, so we print that
-    beside it. Accuracies are what the scenario's `paper_accuracy` names.
-    """
-
-    rounds_to_target: float | None
-    rounds_to_target_std: float | None
-    mean_accuracy: float
+    rounds_to_target: float | None  #: Mean over seeds, in rounds.
+    rounds_to_target_std: float | None  #: Its standard deviation.
+    mean_accuracy: float  #: A share of 1, of what the scenario's ``paper_accuracy`` names.
+    #: The paper does not say over what. Its size fits all rounds of all seeds, so we print that beside it.
     accuracy_std: float
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named setting.
-
-    Attributes:
-        federation: Keywords of `envs.parallel_env` without `rounds`, `seed`, `data_dir` and `churn`.
-        rounds: FL rounds of a whole run.
-        target_accuracy: Of "rounds to target", a share of 1.
-        paper_section: Where the paper has it.
-        paper: What the paper prints, by method.
-        paper_accuracy: What the accuracies in `paper` are.
-        churn: Who joins and leaves after which of `rounds` rounds; in a shorter or longer run in proportion.
-        compared_with: Scenario of the same clients to read its rows beside: up to the first change of clients, one seed
-            gives the same rows in both.
-        pretrained_on: Scenario of the same clients whose policies `--init-from` is meant to take.
-    """
+    """A named setting."""
 
     name: str
     description: str
-    federation: Mapping[str, Any]
-    rounds: int
-    target_accuracy: float
-    paper_section: str | None = None
-    paper: Mapping[str, PaperResult] = field(default_factory=dict)
-    paper_accuracy: str = "mean accuracy"
-    churn: tuple[ChurnEvent, ...] = ()
-    compared_with: str | None = None
-    pretrained_on: str | None = None
+    federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` but rounds, seed, data_dir and churn.
+    rounds: int  #: FL rounds of a whole run.
+    target_accuracy: float  #: Of "rounds to target", a share of 1.
+    paper_section: str | None = None  #: Where the paper has it.
+    paper: Mapping[str, PaperResult] = field(default_factory=dict)  #: What the paper prints, by method.
+    paper_accuracy: str = "mean accuracy"  #: What the accuracies in ``paper`` are.
+    churn: tuple[ChurnEvent, ...] = ()  #: Of a run of ``rounds`` rounds; in a shorter or longer one in proportion.
+    pretrained_on: str | None = None  #: Scenario of the same clients whose policies ``--init-from`` is meant to take.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "federation", MappingProxyType(dict(self.federation)))
         object.__setattr__(self, "paper", MappingProxyType(dict(self.paper)))
 
     def federation_for(self, rounds: int) -> dict[str, Any]:
-        """Keywords of `envs.parallel_env` for a run of `rounds` rounds, without `rounds`, `seed` and `data_dir`."""
+        """Keywords of ``envs.parallel_env`` for a run of so many rounds, without ``rounds``, ``seed``, ``data_dir``."""
         return {**self.federation, "churn": self.churn_for(rounds)} if self.churn else dict(self.federation)
 
     def churn_for(self, rounds: int) -> tuple[ChurnEvent, ...]:
-        """The events of a run of `rounds` rounds: after the same share of them, rounded down.
+        """The events of a run of ``rounds`` rounds: after the same share of them, rounded down.
 
         Raises:
             ValueError: If there are so few rounds that an event would come before the first.
@@ -79,14 +61,14 @@ class Scenario:
             )
         return scaled
 
-    def churn_words(self, rounds: int) -> str:
-        """Who joins and leaves when in a run of `rounds` rounds, in words; empty where nobody does."""
+    def describe_churn(self, rounds: int) -> str:
+        """Who joins and leaves when in a run of ``rounds`` rounds, in words; empty where nobody does."""
         events = self.churn_for(rounds)
         moments = sorted({(event.round, event.kind) for event in events})
-        return "; ".join(_moment_words(moment, events, self.federation["num_clients"]) for moment in moments)
+        return "; ".join(_describe_moment(moment, events, self.federation["num_clients"]) for moment in moments)
 
 
-def _moment_words(moment: tuple[int, str], events: Sequence[ChurnEvent], num_clients: int) -> str:
+def _describe_moment(moment: tuple[int, str], events: Sequence[ChurnEvent], num_clients: int) -> str:
     names = client_names(num_clients)
     round_number, kind = moment
     who = [names[event.client] for event in events if (event.round, event.kind) == moment]

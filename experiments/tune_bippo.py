@@ -1,4 +1,4 @@
-"""`python -m experiments.tune_bippo`: the command line that compares client selection methods on equal joules."""
+"""``python -m experiments.tune_bippo``: the command line that compares client selection methods on equal joules."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from pathlib import Path
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
 from experiments.results.files import study_lock
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
-from experiments.study.disk_space import full_disk_message, tells_of_full_disk
+from experiments.study.checks import check_study
+from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.interrupts import terminate_as_interrupt
+from experiments.study.ray_session import quiet
 from experiments.study.resume import ready
-from experiments.study.run import Failure, quiet, run_study
+from experiments.study.run import Failure, run_study
 from experiments.study.settings import describe
-from experiments.study.study import Study, check_study
+from experiments.study.study import Study
 
 LOADING = "checking settings and loading data ..."
 RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behind), then mean accuracy over seeds"
@@ -38,7 +40,7 @@ def listing() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
+    """Runs the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
     argv = sys.argv[1:] if argv is None else argv
     terminate_as_interrupt()
     try:
@@ -70,29 +72,29 @@ def _main(argv: Sequence[str]) -> int:
 
 def _check_fresh(study: Study) -> None:
     """Once more with the lock held: another study may have come and gone since the arguments were read."""
-    if study.starts is None and (study.results_dir / RUN_FILE).exists():
+    if not study.is_resumed and (study.results_dir / RUN_FILE).exists():
         raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
 
 
 def _run(study: Study) -> int:
     print(_announcement(study), flush=True)
     try:
-        if study.starts is not None:
+        if study.is_resumed:
             study = ready(study)
-        failures = run_study(study) if study.trial_starts else []
+        failures = run_study(study) if study.trials else []
     except KeyboardInterrupt:
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
-        print(f"go on with: {_resume_command(study)}", file=sys.stderr)
+        print(f"resume with: {_resume_command(study)}", file=sys.stderr)
         _report(study)
         return EXIT_INTERRUPTED
     except Exception as error:
-        if tells_of_full_disk(error):
+        if is_disk_full(error):
             return _full_disk(study)
         if not isinstance(error, OSError):
             raise
         print(f"error: {one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
         if (study.results_dir / RUN_FILE).exists():
-            print(f"go on with: {_resume_command(study)}", file=sys.stderr)
+            print(f"resume with: {_resume_command(study)}", file=sys.stderr)
         return EXIT_FAILED
     code = _report(study)
     for failure in failures:
@@ -107,12 +109,12 @@ def _full_disk(study: Study) -> int:
 
 
 def _announcement(study: Study) -> str:
-    factors = [counted(len(study.methods), "method"), counted(len(study.seeds), "seed")]
-    factors += [counted(len(study.draws), "setting")] if study.search else []
-    trials = f"{counted(study.num_trials, 'trial')} of {counted(study.rounds, 'round')}"
-    if study.starts is not None:
-        asked = counted(len(study.all_starts), "trial")
-        if not study.starts:
+    factors = [pluralize(len(study.methods), "method"), pluralize(len(study.seeds), "seed")]
+    factors += [pluralize(len(study.draws), "setting")] if study.search else []
+    trials = f"{pluralize(len(study.trials), 'trial')} of {pluralize(study.rounds, 'round')}"
+    if study.is_resumed:
+        asked = pluralize(len(study.all_trials), "trial")
+        if not study.trials:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
     changed = f", but {describe(study.settings)}" if study.settings else ""
@@ -129,9 +131,9 @@ def _scenario_notes(study: Study) -> str:
     notes = []
     if scenario.churn:
         scaled = f"; scaled from {scenario.rounds} rounds" if study.rounds != scenario.rounds else ""
-        notes.append(f"churn: {scenario.churn_words(study.rounds)}{scaled}")
+        notes.append(f"churn: {scenario.describe_churn(study.rounds)}{scaled}")
     if study.init_from:
-        trained = sorted({source.words for source in study.sources.values()} - {""})
+        trained = sorted({str(source) for source in study.sources.values()} - {""})
         notes.append(f"policies from {_short(Path(study.init_from))}" + (f" ({'; '.join(trained)})" if trained else ""))
     elif scenario.pretrained_on:
         notes.append(f"policies from scratch; --init-from takes the results folder of a {scenario.pretrained_on} study")
@@ -139,14 +141,14 @@ def _scenario_notes(study: Study) -> str:
 
 
 def _report(study: Study) -> int:
-    """Print and write the report if there are rows; returns the exit code. Failed trials are still to be named."""
+    """Prints and writes the report if there are rows; returns the exit code. Failed trials are still to be named."""
     if not any(study.results_dir.rglob(ROWS_FILE)):
         return 0
     try:
         _print_report(study)
     except KeyboardInterrupt:
         folder = _quoted(study.results_dir)
-        print(f"\ninterrupted while reporting; once more: python -m experiments.report {folder}", file=sys.stderr)
+        print(f"\ninterrupted while reporting; run: python -m experiments.report {folder}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"error: no report: {one_line(error)}", file=sys.stderr)

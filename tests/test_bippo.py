@@ -10,7 +10,8 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner
+from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.selection.columns import SUGGESTION
 
@@ -26,8 +27,8 @@ def snapshot(algo: Bippo) -> dict[str, torch.Tensor]:
     return {"weights": algo.bank.flat.clone(), **{name: t.clone() for name, t in vars(learner.adam.all).items()}}
 
 
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], rows: list[int] | None = None) -> bool:
-    pick = slice(None) if rows is None else rows
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], slots: list[int] | None = None) -> bool:
+    pick = slice(None) if slots is None else slots
     return all(torch.equal(a[name][pick], b[name][pick]) for name in a)
 
 
@@ -93,8 +94,8 @@ def test_a_checkpoint_restores_everything_and_goes_on_in_mid_episode(tmp_path):
     restored = Bippo.from_checkpoint(path)
     assert restored.sampler.get_state() == algo.sampler.get_state()
     assert same(snapshot(algo), snapshot(restored))
-    rows = np.arange(5)
-    saved, loaded = (a.learner_group._learner.buffer.get_state(rows) for a in (algo, restored))
+    slots = np.arange(5)
+    saved, loaded = (a.learner_group._learner.buffer.get_state(slots) for a in (algo, restored))
     assert all(np.array_equal(saved[name], loaded[name]) for name in saved)
     for _ in range(6):
         algo.train(), restored.train()
@@ -206,8 +207,8 @@ def test_without_the_sampler_the_run_is_refused():
 
 
 def test_a_users_own_sampler_piece_is_not_doubled():
-    own = config().env_runners(module_to_env_connector=lambda env, spaces: [BudgetSamplerConnector(strategy="greedy")])
-    algo = own.build_algo()
+    own = BudgetSamplerConnector(BudgetSampler("greedy"))
+    algo = config().env_runners(module_to_env_connector=lambda env, spaces: [own]).build_algo()
     assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner._module_to_env.connectors) == 1
     assert algo.sampler.strategy == "greedy"
     algo.stop()
@@ -260,17 +261,17 @@ def test_adding_and_removing_a_policy_touches_no_other(tmp_path):
     for n in range(97, 100):
         algo.add_module(f"worker_{n}")
     algo.remove_module("worker_97")
-    assert algo.bank.rows["worker_99"] == 5
+    assert algo.bank.slots["worker_99"] == 5
     assert same(before, snapshot(algo), [0, 1, 2])
-    for policy_id, row in algo.bank.rows.items():
+    for policy_id, slot in algo.bank.slots.items():
         weight = algo.get_module(policy_id).actor[0].weight
-        assert weight.data_ptr() == algo.bank.flat[row].data_ptr()
+        assert weight.data_ptr() == algo.bank.flat[slot].data_ptr()
     assert not torch.equal(algo.get_module("worker_98").actor[0].weight, algo.get_module("worker_99").actor[0].weight)
     restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
     for _ in range(6):
         algo.train(), restored.train()
     assert algo.parallel_env.time == restored.parallel_env.time == 14
-    for policy_id in algo.bank.rows:
+    for policy_id in algo.bank.slots:
         ours, theirs = (a.get_module(policy_id).state_dict() for a in (algo, restored))
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     algo.stop(), restored.stop()
@@ -291,11 +292,11 @@ def test_an_agent_nobody_announced_gets_a_policy_of_its_own():
     algo = config(Newcomer, num_workers=3, rounds=100).build_algo()
     for _ in range(3):
         algo.train()
-    assert list(algo.bank.rows) == ["worker_00", "worker_01", "worker_02", "worker_77"]
+    assert list(algo.bank.slots) == ["worker_00", "worker_01", "worker_02", "worker_77"]
     for _ in range(20):
         before = snapshot(algo)
         algo.train()
-        acted = [algo.parallel_env.last_actions[a] for a in algo.bank.rows]
+        acted = [algo.parallel_env.last_actions[a] for a in algo.bank.slots]
         assert same(before, snapshot(algo), [n for n in range(4) if not acted[n]])
     assert algo.learner_group._learner.adam.all.steps[3] > 0
     algo.stop()
@@ -322,6 +323,13 @@ def test_metrics_are_aggregates_and_per_policy_on_request():
         names[per_policy] = {name for result in results for name in result}
     assert names[False] == {"__all_modules__"}
     assert {"__all_modules__", "worker_00"} <= names[True]
+
+
+def test_an_update_takes_every_setting_from_the_config():
+    assert PPOSettings.of(BippoConfig()) == PPOSettings()
+    settings = {"lr": 0.5, "num_epochs": 3, "gamma": 0.7, "lambda_": 0.6, "clip_param": 0.4, "vf_loss_coeff": 0.3}
+    settings |= {"vf_clip_param": 9.0, "entropy_coeff": 0.1, "grad_clip": 2.0, "use_critic": False}
+    assert PPOSettings.of(BippoConfig().training(**settings)) == PPOSettings(**settings)
 
 
 class NoCost(Workers):
@@ -381,7 +389,7 @@ class WrongShape(Workers):
         (TwoBudgets, r"different budgets \(1.0 and 4.0"),
         (ThreeActions, r"must be Discrete\(2\)"),
         (NanReward, "the reward of 'worker_0.' is nan"),
-        (ForgottenObservation, "returned no observation for 'worker_0.'"),
+        (ForgottenObservation, "the observation of 'worker_0.' is missing; .* for every agent that acts"),
         (WrongShape, r"the observation of 'worker_00' is .*of shape \(3,\)"),
         (MixedObservations, "give all agents observations of one shape"),
     ],
@@ -445,7 +453,7 @@ def test_bippo_finds_the_good_client_and_only_because_of_the_rewards(seed):
         observation = torch.tensor([[0.5, 1.0, 0.5, 0.5, 1.0]])
         suggestions = [
             algo.bank[policy_id].forward_inference({"obs": observation})[SUGGESTION].item()
-            for policy_id in sorted(algo.bank.rows)
+            for policy_id in sorted(algo.bank.slots)
         ]
         received = list(algo.parallel_env.rewards)
         algo.stop()

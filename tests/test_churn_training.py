@@ -44,8 +44,8 @@ def test_only_participants_learn_and_a_returning_client_finds_its_policy():
         counts[selected] += 1
         after, others = state_of(algo), [n for n in range(8) if n not in selected]
         assert all(torch.equal(before[name][others], after[name][others]) for name in before)
-    # One row per client, whatever the number of its stays, and 8 Adam steps for every 2 participations.
-    assert list(algo.bank.rows) == [f"client_{n:03d}" for n in range(8)]
+    # One slot per client, whatever the number of its stays, and 8 Adam steps for every 2 participations.
+    assert list(algo.bank.slots) == [f"client_{n:03d}" for n in range(8)]
     assert any("#" in agent for agent in algo.parallel_env.possible_agents)
     assert algo.learner_group._learner.adam.all.steps.tolist() == (8 * (counts // 2)).tolist()
     algo.stop()

@@ -39,21 +39,23 @@ from pathlib import Path
 import ray
 from ray.cluster_utils import Cluster
 
+from envs.execution import Execution
 from experiments.scenarios import Scenario
-from experiments.study.study import Study, check_study
+from experiments.study.checks import check_study
 from experiments.study.run import run_study
+from experiments.study.study import Study
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 cluster.add_node(num_cpus=1)
 ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
 tiny = Scenario("tiny", "four clients", json.loads(sys.argv[2]), rounds=2, target_accuracy=0.8)
-study = Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 2})
+study = Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution=Execution("ray", 2))
 check_study(study)
 print(run_study(study))
 actors = [a for a in ray._private.state.actors().values() if a["ActorClassName"] == "ClientActor"]
 print(len(actors), len({a["Address"]["NodeID"] for a in actors}))
 try:
-    check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution={"executor": "ray", "num_actors": 3}))
+    check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution=Execution("ray", 3)))
 except ValueError as error:
     print(error)
 ray.shutdown()

@@ -1,4 +1,4 @@
-"""A full disk: one line that says which folder, what is kept and how to go on; what was written stays readable."""
+"""A full disk: one line that says which folder, what is kept and how to resume; what was written stays readable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from row_factory import make_rows
 
 from experiments import tune_bippo
 from experiments.results.rows import ROWS_FILE, RowWriter, read_rows
-from experiments.study.disk_space import tells_of_full_disk
+from experiments.study.disk_space import is_disk_full
 
 STUDY = ["--methods", "bippo", "fedavg", "--seeds", "7", "--rounds", "5", "--parallel-trials", "1"]
 
@@ -30,7 +30,7 @@ def test_rows_on_a_full_disk_leave_the_old_file_as_it_was(tmp_path: Path) -> Non
     full_disk(tmp_path / f"{ROWS_FILE}.tmp")
     with pytest.raises(OSError, match="No space left") as error:
         writer.append(rows[1])
-    assert tells_of_full_disk(error.value)
+    assert is_disk_full(error.value)
     assert [path.name for path in tmp_path.iterdir()] == [ROWS_FILE]
     assert pq.read_table(tmp_path / ROWS_FILE)["round"].to_pylist() == [1]
     writer.append(rows[2])  # there is room again: nothing was lost
@@ -44,11 +44,11 @@ def test_a_full_disk_is_told_from_other_errors() -> None:
         except OSError as cause:
             raise RuntimeError("the trial failed") from cause
     except RuntimeError as error:
-        assert tells_of_full_disk(error)
-    assert tells_of_full_disk(OSError(errno.EDQUOT, "quota"))
-    assert tells_of_full_disk("OSError: [Errno 28] Error writing bytes to file. Detail: No space left on device")
-    assert not tells_of_full_disk(OSError(errno.EACCES, "Permission denied"))
-    assert not tells_of_full_disk(pa.ArrowInvalid("no such column"))
+        assert is_disk_full(error)
+    assert is_disk_full(OSError(errno.EDQUOT, "quota"))
+    assert is_disk_full("OSError: [Errno 28] Error writing bytes to file. Detail: No space left on device")
+    assert not is_disk_full(OSError(errno.EACCES, "Permission denied"))
+    assert not is_disk_full(pa.ArrowInvalid("no such column"))
 
 
 def test_a_study_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
     (line,) = capsys.readouterr().err.splitlines()
     assert "MiB free)" in line or "GiB free)" in line
     assert f"are kept in {tmp_path}. Make room" in line
-    assert line.endswith(f"go on with: python -m experiments.tune_bippo --resume {tmp_path}")
+    assert line.endswith(f"resume with: python -m experiments.tune_bippo --resume {tmp_path}")
     assert not (tmp_path / "fedavg-seed7" / ROWS_FILE).exists()  # the whole study stops, not one trial after the other
     assert tune_bippo.main(["--resume", str(tmp_path)]) == 0
     assert read_rows(tmp_path).groupby("method")["round"].apply(list).to_dict() == {

@@ -1,17 +1,14 @@
-"""What run.json says about clients and model: against the environment, and added to an older run.json."""
+"""What run.json says about clients and model, against the environment."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import envs
-from experiments.results import federation_record
-from experiments.results.federation_record import FederationRecord, resolve
+from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 
 FEDERATION = {
@@ -25,7 +22,7 @@ FEDERATION = {
 
 
 def test_record_agrees_with_the_environment() -> None:
-    record = resolve(FEDERATION)
+    record = FederationRecord.of(FEDERATION)
     env = envs.parallel_env(**FEDERATION)
     assert [client.client for client in record.clients] == list(range(8))
     assert [client.num_samples for client in record.clients] == [40] * 8
@@ -40,30 +37,17 @@ def test_record_agrees_with_the_environment() -> None:
 
 
 def test_record_names_the_clients_with_wrong_labels() -> None:
-    noisy = resolve({**FEDERATION, "noisy_clients": (5, 2)})
+    noisy = {**FEDERATION, "noisy_clients": (5, 2)}
     # Labels are counted as the data set has them; all else is the same.
-    assert noisy == dataclasses.replace(resolve(FEDERATION), noisy_clients=(2, 5))
-    assert resolve({**FEDERATION, "noisy_clients": (5, 2), "label_noise": 0.0}).noisy_clients == ()
-    assert FederationRecord.from_dict(json.loads(json.dumps(dataclasses.asdict(noisy)))) == noisy
+    assert FederationRecord.of(noisy) == dataclasses.replace(FederationRecord.of(FEDERATION), noisy_clients=[2, 5])
+    assert FederationRecord.of({**noisy, "label_noise": 0.0}).noisy_clients == []
 
 
 def test_the_seed_changes_nothing() -> None:
-    assert resolve({**FEDERATION, "seed": 7}) == resolve({**FEDERATION, "seed": 28})
+    assert FederationRecord.of({**FEDERATION, "seed": 7}) == FederationRecord.of({**FEDERATION, "seed": 28})
 
 
-def test_record_survives_json() -> None:
-    record = resolve(FEDERATION)
-    assert FederationRecord.from_dict(json.loads(json.dumps(dataclasses.asdict(record)))) == record
-
-
-def test_it_is_added_to_a_run_json_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    churn = {"churn": [{"round": 1, "client": 0, "kind": "leave"}]}
-    write_run_info(tmp_path, RunInfo("digits", 0.8, 3, {**FEDERATION, **churn}, ["bippo"], [7]))
-    assert federation_record.main([str(tmp_path)]) == 0
-    assert read_run_info(tmp_path).resolved == resolve(FEDERATION)
-
-
-def test_it_refuses_in_one_line_what_is_no_results_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert federation_record.main([str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: no readable run.json in ")
+def test_record_survives_run_json(tmp_path: Path) -> None:
+    record = FederationRecord.of({**FEDERATION, "noisy_clients": (5, 2)})
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 3, FEDERATION, ["bippo"], [7], federation_record=record))
+    assert read_run_info(tmp_path).federation_record == record

@@ -14,7 +14,7 @@ from envs import ChurnEvent
 from envs.round_result import RoundResult
 from envs.training import serial_executor
 from envs.training.client_worker import ClientWorker
-from experiments.methods import METHODS
+from experiments.methods import METHODS, check_settings_are_taken
 from experiments.scenarios import DIGITS
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.trial import bippo_config
@@ -75,7 +75,7 @@ def test_a_training_that_failed_is_in_the_row(ray_session: None, monkeypatch: py
     algo.train()
     (callback,) = (c for c in algo.callbacks if isinstance(c, RowCallback))
     row = callback._row(algo, 0.0)
-    assert (row["failed"], row["trained"], row["num_trained"]) == ([0], [1, 2, 3, 4, 5, 6, 7], 7)
+    assert (row["failed"], row["trained"], row["num_trained"]) == ((0,), (1, 2, 3, 4, 5, 6, 7), 7)
     assert row["energy_j"] == pytest.approx(sum(row["costs_j"]), rel=1e-9)
     algo.stop()
 
@@ -116,10 +116,17 @@ def test_a_setting_that_contradicts_a_method_is_refused() -> None:
 
 
 def test_the_number_of_candidates_reaches_the_published_power_of_choice_only() -> None:
-    drawn = {name: config(name, {"candidates": 4}).draws_candidates for name in ("poc", "pocd", "bippo")}
-    assert drawn == {"poc": False, "pocd": True, "bippo": False}
-    assert config("pocd", {"candidates": 4}).candidates == 4
+    candidates = {name: config(name, {"candidates": 4}).candidates for name in METHODS}
+    assert {name: count for name, count in candidates.items() if count is not None} == {"pocd": 4}
     assert config("pocd").candidates == 6
+
+
+def test_a_setting_of_a_method_that_is_not_in_the_study_is_refused() -> None:
+    check_settings_are_taken(["poc", "pocd", "fedavg"], {"candidates": 8, "lr": 0.01, "env.lr": 0.1})
+    with pytest.raises(
+        ValueError, match=r"^setting candidates changes nothing in bippo, poc; it is a setting of pocd$"
+    ):
+        check_settings_are_taken(["bippo", "poc"], {"lr": 0.01, "candidates": 8})
 
 
 def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:

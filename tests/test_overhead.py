@@ -41,7 +41,7 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
         "checkpoint_mib": 20.0,
         "checkpoint_files": 24,
     }
-    return Measurement(Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
+    return Measurement(case=Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
 
 
 @pytest.mark.parametrize(("clients", "trained"), [(30, 30), (60, 7)])
@@ -75,7 +75,7 @@ def test_building_and_training_make_no_module_per_policy(ray_session):
     assert subject.pair() == 3
     bank = subject.algo.bank
     assert len(bank) == 40 and bank._rl_modules._made == {}
-    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.rows["client_00007"]].data_ptr()
+    assert bank["client_00007"].actor[0].weight.data_ptr() == bank.flat[bank.slots["client_00007"]].data_ptr()
 
 
 def test_stock_rllib_trains_as_many_policies_as_asked_for(ray_session):
@@ -189,8 +189,8 @@ def test_rows_survive_the_file_and_make_tables_and_figure(tmp_path):
     assert json.loads((tmp_path / ROWS_FILE).read_text())["machine"]["cores"] == os.cpu_count()
     page, png, svg = write_report(again.rows, again.command, tmp_path)
     text = page.read_text()
-    assert "| 20 | 20 | stock RLlib | 1,234 | 2 | – | 3 | 4 | – |" in text
-    assert "| 300 | 30 (10 %) | BIPPO | 10 | 2 | 1 | 3 | 4 | 2 |" in text
+    assert "| 20 | 20 | stock RLlib | 1,234 | 2.00 | – | 3.00 | 4.00 | – |" in text
+    assert "| 300 | 30 (10 %) | BIPPO | 10.0 | 2.00 | 1.00 | 3.00 | 4.00 | 2.00 |" in text
     assert png.read_bytes().startswith(b"\x89PNG")
     drawn = svg.read_text()
     for label in ("stock RLlib", "BIPPO", "bare kernel", "RL time per round (ms)", "10 % of the clients"):

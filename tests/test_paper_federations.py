@@ -122,7 +122,7 @@ def test_churn_comes_after_half_and_three_quarters_of_the_rounds(rounds: int, jo
     world = built("churn", rounds)
     assert live_by_round(world) == expected
     assert sum(freq == 700e6 for freq in np.array(world.config.start_freq_hz)[expected[left]]) == 8
-    joins, leaves = CHURN.churn_words(rounds).split("; ")
+    joins, leaves = CHURN.describe_churn(rounds).split("; ")
     assert joins == f"client_020 and client_021 join after round {joined - 1}"
     assert leaves == f"client_000 and client_002 leave after round {left - 1}"
 

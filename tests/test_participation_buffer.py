@@ -8,9 +8,10 @@ import pytest
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 
 
-def add(buffer: ParticipationBuffer, rows: list[int], reward: float) -> None:
-    observations = np.array([[row, reward] for row in rows], dtype=np.float32)
-    buffer.add(np.array(rows), observations, observations + 0.5, np.full(len(rows), -0.7), np.full(len(rows), reward))
+def add(buffer: ParticipationBuffer, slots: list[int], reward: float) -> None:
+    observations = np.array([[slot, reward] for slot in slots], dtype=np.float32)
+    log_probs, rewards = np.full(len(slots), -0.7), np.full(len(slots), reward)
+    buffer.add(np.array(slots), observations, observations + 0.5, log_probs, rewards)
 
 
 def test_a_policy_is_full_after_its_own_second_participation():
@@ -19,7 +20,7 @@ def test_a_policy_is_full_after_its_own_second_participation():
     assert buffer.take_full() is None
     add(buffer, [2, 3], -1.0)
     batch = buffer.take_full()
-    assert batch.rows.tolist() == [2]
+    assert batch.slots.tolist() == [2]
     assert batch.rewards.tolist() == [[1.0, -1.0]]
     assert batch.observations.tolist() == [[[2.0, 1.0], [2.0, -1.0]]]
     assert batch.next_observations.tolist() == [[[2.5, 1.5], [2.5, -0.5]]]
@@ -34,7 +35,7 @@ def test_an_ended_sequence_is_marked_and_the_batch_waits_for_the_next_episode():
     buffer.end_sequences(np.array([0, 1, 2]))
     add(buffer, [0, 1], 2.0)
     batch = buffer.take_full()
-    assert batch.rows.tolist() == [1]
+    assert batch.slots.tolist() == [1]
     assert batch.ends.tolist() == [[True, False]]
     # A slot used again does not inherit the mark.
     add(buffer, [1], 3.0)

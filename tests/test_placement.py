@@ -9,18 +9,20 @@ from pathlib import Path
 import pytest
 
 from bippo_rllib import Bippo, BippoConfig
+from envs.execution import Execution
 from envs.training.actor_plan import Resources
 from experiments import tune_bippo
 from experiments.scenarios import DIGITS
 from experiments.study.placement import Placement, place
-from experiments.study.study import Study, TrialStart, param_space
-from experiments.study.trial import StudyTrial, config_of
+from experiments.study.study import Study
+from experiments.study.trial import StudyTrial, config_of, param_space
+from experiments.study.trial_start import TrialStart
 
 
 def study(parallel_trials: int | None = None, **execution: object) -> Study:
     """Six trials."""
     plain = Study(DIGITS, ("bippo", "fedavg"), (1, 2, 3), 5, Path("/nowhere"), parallel_trials=parallel_trials)
-    return dataclasses.replace(plain, execution=execution)
+    return dataclasses.replace(plain, execution=Execution(**execution))
 
 
 @pytest.mark.parametrize(
@@ -42,18 +44,17 @@ def test_trials_side_by_side(asked, nodes, side_by_side, actors):
     found = place(asked, [Resources(*node) for node in nodes])
     assert found.side_by_side == side_by_side and found.gpu_share == 0.0
     if actors is None:
-        assert (found.execution, found.bundles) == ({"executor": "serial"}, [])
+        assert (found.execution, found.bundles) == (Execution("serial"), [])
     else:
         number, cpus, gpus = actors
         bundle = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
         assert found.bundles == [bundle] * number
-        names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor")
-        assert found.execution == dict(zip(names, ("ray", *actors), strict=True))
+        assert found.execution == Execution("ray", *actors)
 
 
 def test_a_device_of_the_users_own_is_shared_by_serial_trials():
     on_gpu = dataclasses.replace(study(4), settings={"env.device": "cuda:0"})
-    assert place(on_gpu, [Resources(8, 1)]) == Placement(4, {"executor": "serial"}, gpu_share=0.25)
+    assert place(on_gpu, [Resources(8, 1)]) == Placement(4, Execution("serial", device="cuda:0"), gpu_share=0.25)
 
 
 def test_one_trial_must_fit():
@@ -75,7 +76,7 @@ def test_a_trial_reserves_a_bundle_per_actor():
     assert config.env_bundles == [{"CPU": 0.5}] * 2
     env = config.env(config.env_config).parallel_env
     assert (env.config.executor, env.config.num_actors, env.config.cpus_per_actor) == ("ray", 2, 0.5)
-    serial = StudyTrial.default_resource_request(point(Placement(1, {"executor": "serial"}, gpu_share=0.5)))
+    serial = StudyTrial.default_resource_request(point(Placement(1, Execution("serial"), gpu_share=0.5)))
     assert serial.bundles == [{"CPU": 1.0, "GPU": 0.5}]
 
 
@@ -96,7 +97,7 @@ def test_a_bundle_that_reserves_nothing_is_refused(bundle):
 def test_flags_reach_the_study(capsys):
     argv = ["--executor", "ray", "--num-actors", "2", "--gpus-per-actor", "0.5", "--cpus-per-actor", "2"]
     asked = tune_bippo.study_of(tune_bippo.parser().parse_args(argv), argv)
-    assert asked.execution == {"executor": "ray", "num_actors": 2, "gpus_per_actor": 0.5, "cpus_per_actor": 2.0}
+    assert asked.execution == Execution("ray", num_actors=2, cpus_per_actor=2.0, gpus_per_actor=0.5)
     # It does not change what run.json says was compared.
     assert "executor" not in asked.federation
     for arguments, message in (

@@ -99,7 +99,7 @@ def test_styles_differ_in_colour_dashes_marker_and_hatch() -> None:
 
 
 def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
-    found = groups(_rows(*(make_rows([0.5], setting=f"lr={lr}") for lr in range(11))))
+    found = groups(_rows(*(make_rows([0.5], setting=f"lr={lr}") for lr in range(len(STYLES) + 2))))
     assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
 
 

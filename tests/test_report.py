@@ -178,7 +178,7 @@ def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) ->
 def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path: Path, blank_figures: None) -> None:
     for method, seed in (("bippo", 7), ("bippo", 28), ("fedavg", 7), ("fedavg", 28)):
         write_trial(tmp_path, make_rows(HIGH, method, seed))
-    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=RESOLVED))
+    write_run_info(tmp_path, dataclasses.replace(INFO, federation_record=RESOLVED))
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     figures = re.findall(r"!\[[^]]+\]\((\w+)\.png\)", text)
@@ -217,7 +217,9 @@ def test_churn_is_in_the_heading(tmp_path: Path) -> None:
 def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: None) -> None:
     alone = {"num_clients": 1, "clients": [0], "trained": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
     write_trial(tmp_path, make_rows([0.5], **alone))
-    write_run_info(tmp_path, dataclasses.replace(INFO, resolved=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])))
+    write_run_info(
+        tmp_path, dataclasses.replace(INFO, federation_record=dataclasses.replace(RESOLVED, clients=CLIENTS[:1]))
+    )
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     assert text.startswith("# fashion-mnist: 1 client, 1 round, seed 7\n") and "here 1 round was run" in text
@@ -260,7 +262,7 @@ def test_against_needs_churn_or_pretraining(tmp_path: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize("resolved", [None, RESOLVED])
 def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: FederationRecord | None) -> None:
-    info = dataclasses.replace(INFO, resolved=resolved, init_from="checkpoint")
+    info = dataclasses.replace(INFO, federation_record=resolved, init_from="checkpoint")
     assert read_run_info(tmp_path) is None
     write_run_info(tmp_path, info)
     assert read_run_info(tmp_path) == info
@@ -268,14 +270,6 @@ def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: 
     for text in ("{", "[1, 2]", four):
         (tmp_path / "run.json").write_text(text)
         assert read_run_info(tmp_path) is None
-
-
-def test_a_run_json_of_an_older_version_is_read(tmp_path: Path) -> None:
-    path = write_run_info(tmp_path, INFO)
-    record = json.loads(path.read_text())
-    del record["resolved"], record["init_from"]
-    path.write_text(json.dumps(record))
-    assert read_run_info(tmp_path) == INFO
 
 
 def test_command_prints_the_table(tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]) -> None:

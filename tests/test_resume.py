@@ -132,14 +132,14 @@ def test_what_is_left_is_resumed_and_changes_are_named(tmp_path: Path) -> None:
     next(path.parent for path in tmp_path.rglob(ROWS_FILE)).rename(done)
     make_checkpoint(done, "checkpoint_000003", 6)
     study = study_to_resume(tmp_path)
-    assert [start.name for start in study.trial_starts] == ["fedavg-seed7"]
+    assert [start.name for start in study.trials] == ["fedavg-seed7"]
     record = json.loads((tmp_path / "run.json").read_text())
     record["packages"]["numpy"] = "1.0"
     record["federation"]["budget_share"] = 0.5
     (tmp_path / "run.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=r"scenario budget_share was 0.5, is 0.107; package numpy was 1.0.*--force"):
         study_to_resume(tmp_path)
-    assert len(study_to_resume(tmp_path, force=True).trial_starts) == 1
+    assert len(study_to_resume(tmp_path, force=True).trials) == 1
 
 
 def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
     searched = {"search": {"env.churn_trace": "choice([])", "lr": "choice([0.1])"}, "draws": draws}
     federation = {**SCENARIOS["digits"].federation, **path}
     write_run_info(tmp_path, info(federation=federation, settings={"env.churn_trace": str(fixed)}, **searched))
-    assert len(study_to_resume(tmp_path).trial_starts) == 4
+    assert len(study_to_resume(tmp_path).trials) == 4
     recorded = json.loads((tmp_path / "run.json").read_text())["churn_traces"]
     assert recorded == {str(trace): hashlib.sha256(trace.read_bytes()).hexdigest() for trace in (fixed, chosen)}
     fixed.write_text("client,join_round,leave_round\n0,0,4\n")
@@ -161,7 +161,7 @@ def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
         study_to_resume(tmp_path)
     assert f"churn trace {fixed} was {recorded[str(fixed)]}, is {now}" in str(error.value)
     assert f"churn trace {chosen} was {recorded[str(chosen)]}, is unreadable" in str(error.value)
-    assert len(study_to_resume(tmp_path, force=True).trial_starts) == 4
+    assert len(study_to_resume(tmp_path, force=True).trials) == 4
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
         f"stopping; rows are kept in {folder} ...",
         "",
         f"interrupted; what was written until now is kept in {folder}",
-        f"go on with: python -m experiments.tune_bippo --resume {folder}",
+        f"resume with: python -m experiments.tune_bippo --resume {folder}",
     ]
     assert rows_so_far(folder, "*") >= 2
 
@@ -289,7 +289,7 @@ def test_a_study_with_churn_reads_back_unchanged(tmp_path: Path) -> None:
     churn = SCENARIOS["churn"]
     federation = churn.federation_for(60)
     write_run_info(tmp_path, info(scenario="churn", rounds=60, federation=federation))
-    assert len(study_to_resume(tmp_path).trial_starts) == 2
+    assert len(study_to_resume(tmp_path).trials) == 2
     record = json.loads((tmp_path / "run.json").read_text())
     record["federation"]["churn"][0]["round"] = 31
     (tmp_path / "run.json").write_text(json.dumps(record))

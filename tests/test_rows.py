@@ -11,7 +11,6 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.results import rows as rows_module
-from experiments.results.checkpoints import _cut_rows
 from experiments.results.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
@@ -121,19 +120,6 @@ def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
     write_trial(tmp_path / "copy-of-a", make_rows(ACCURACY))
     with pytest.raises(ValueError, match="more than one row for round 1 of trial bippo-seed7"):
         read_rows(tmp_path)
-
-
-def test_files_from_before_a_column_was_added_are_read_and_continued(tmp_path: Path) -> None:
-    path = write_trial(tmp_path, make_rows(ACCURACY, probing_j=0.5, failed=[3]))
-    before = read_rows(tmp_path)
-    assert set(before["probing_j"]) == {0.5} and before["failed"].map(list).tolist() == [[3]] * 3
-    rows_module.pq.write_table(rows_module.pq.read_table(path).drop_columns(["probing_j", "failed"]), path)
-    after = read_rows(tmp_path)
-    assert set(after["probing_j"]) == {0.0} and after["failed"].map(len).tolist() == [0] * 3
-    _cut_rows(path, 2)  # as a resumed study does
-    assert read_rows(tmp_path)["failed"].map(len).tolist() == [0] * 2
-    taken_up = RowWriter(path.parent).continue_after(2)
-    assert [(row["probing_j"], list(row["failed"])) for row in taken_up] == [(0.0, []), (0.0, [])]
 
 
 @pytest.mark.parametrize(

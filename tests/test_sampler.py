@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from bippo_rllib import BudgetSampler
 from bippo_rllib.selection.sampler import STRATEGIES
@@ -85,7 +86,7 @@ def test_epsilon_is_the_probability_of_a_random_pick():
     assert abs(hits / 2000 - 0.775) < 0.04
 
 
-@pytest.mark.parametrize("strategy", ["epsilon_greedy", "stochastic", "greedy"])
+@pytest.mark.parametrize("strategy", ["epsilon_greedy", "stochastic", "odds", "greedy"])
 def test_without_exploration_the_highest_score_wins(strategy):
     sampler = BudgetSampler(strategy, epsilon=1.0, seed=0)
     for _ in range(20):
@@ -110,6 +111,89 @@ def test_stochastic_draws_in_proportion():
 def test_stochastic_with_extreme_scores(scale):
     picked = BudgetSampler("stochastic", seed=0).select([scale] * 5, [1.0] * 5, 5.0)
     assert sorted(picked.tolist()) == [0, 1, 2, 3, 4]
+
+
+def plackett_luce(weights, costs, budget, picked=(), outside=0.0):
+    """Probability of each order of picks: one in proportion to the weights among what is affordable, and so on; from
+    the second pick on in competition with ``outside``, the weight of picking nobody any more."""
+    spent = sum(costs[i] for i in picked)
+    affordable = [i for i in range(len(weights)) if i not in picked and spent + costs[i] <= budget]
+    if not affordable:
+        return {picked: 1.0}
+    nobody = outside if picked else 0.0
+    total = nobody + sum(weights[i] for i in affordable)
+    orders = {
+        order: weights[i] / total * share
+        for i in affordable
+        for order, share in plackett_luce(weights, costs, budget, (*picked, i), outside).items()
+    }
+    return {**orders, picked: nobody / total} if nobody else orders
+
+
+@pytest.mark.parametrize("outside_odds", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("scores", "costs", "budget"),
+    [
+        ([0.2, 0.5, 0.8], [1.0, 1.0, 1.0], 2.0),
+        ([0.1, 0.6, 0.75, 0.5], [1.0, 2.0, 1.0, 3.0], 4.0),  # some orders end early because nothing more fits
+        ([0.9, 1e-3, 0.5, 0.99], [2.0, 1.0, 1.0, 2.0], 3.0),
+    ],
+)
+def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget, outside_odds):
+    # Odds p / (1 - p), so 0.2, 0.5, 0.8 have weights 1/4, 1, 4: the first pick is the third with 4 / 5.25 = 0.762. With
+    # outside odds of 1, nobody else follows it with 1 / (1 + 1/4 + 1) = 0.444.
+    expected = plackett_luce([p / (1 - p) for p in scores], costs, budget, outside=outside_odds)
+    assert sum(expected.values()) == pytest.approx(1.0)
+    sampler, draws = BudgetSampler("odds", outside_odds=outside_odds, seed=0), 6000
+    drawn = dict.fromkeys(expected, 0)
+    for _ in range(draws):
+        drawn[tuple(sampler.select(scores, costs, budget).tolist())] += 1
+    common = [order for order, share in expected.items() if share * draws >= 5]
+    rest = draws - sum(drawn[order] for order in common)
+    assert rest <= 30
+    counts = np.array([drawn[order] for order in common])
+    shares = np.array([expected[order] for order in common])
+    assert chisquare(counts, shares / shares.sum() * counts.sum()).pvalue > 1e-3
+
+
+def test_the_outside_option_never_leaves_a_round_without_clients_and_does_not_explore():
+    sampler = BudgetSampler("odds", outside_odds=1e300, seed=0)
+    scores = [0.3, 0.5, 0.2]
+    assert {len(sampler.select(scores, [1.0] * 3, 3.0)) for _ in range(50)} == {1}
+    assert sampler.select(scores, [1.0] * 3, 3.0, explore=False).tolist() == [1, 0, 2]
+    assert sampler.select([0.0, 0.0], [1.0] * 2, 2.0).size == 1
+    assert sampler.select([1.0, 1.0], [1.0] * 2, 2.0).size == 2  # infinite odds against any
+
+
+@pytest.mark.parametrize("outside_odds", [-1.0, math.inf, math.nan])
+def test_outside_odds_out_of_range_are_refused(outside_odds):
+    with pytest.raises(ValueError, match=f"outside_odds is {outside_odds}; it must be finite and at least 0"):
+        BudgetSampler("odds", outside_odds=outside_odds)
+
+
+def test_odds_of_one_come_first_and_odds_of_zero_last():
+    sampler = BudgetSampler("odds", seed=0)
+    almost_one = 1.0 - 1e-15
+    orders = [sampler.select([0.0, 1.0, almost_one, 0.0, 1.0], [1.0] * 5, 5.0).tolist() for _ in range(40)]
+    assert {frozenset(order[:2]) for order in orders} == {frozenset({1, 4})}
+    assert {order[2] for order in orders} == {2}
+    assert {order[0] for order in orders} == {1, 4} and {order[3] for order in orders} == {0, 3}
+
+
+@pytest.mark.parametrize("tiny", [1e-15, 1e-300])
+def test_odds_close_to_zero_and_one_keep_their_ratio(tiny):
+    # Of two clients with odds 3 : 1, the first is picked with 3/4, whether both are next to 0 or, as far as float64
+    # can tell them apart, next to 1.
+    for scores in ([3 * tiny, tiny], [1 - 2**-52, 1 - 3 * 2**-52]):
+        sampler = BudgetSampler("odds", seed=0)
+        firsts = [int(sampler.select(scores, [1.0, 1.0], 1.0)[0]) for _ in range(2000)]
+        assert abs(firsts.count(0) / 2000 - 0.75) < 0.03
+
+
+def test_odds_need_probabilities():
+    for score in (1.0 + 1e-9, -0.5, math.inf):
+        with pytest.raises(ValueError, match=f"bob has score {score}; it must be a probability in \\[0, 1\\]"):
+            BudgetSampler("odds").select([0.1, score], [1.0, 1.0], 2.0, names=["ann", "bob"])
 
 
 def test_an_infinite_cost_is_never_paid():
@@ -144,10 +228,10 @@ def test_bad_input_is_refused_by_name(strategy, scores, costs, budget, message):
         BudgetSampler(strategy).select(scores, costs, budget, names=["ann", "bob"])
 
 
-def test_negative_scores_are_refused_by_stochastic_only():
+def test_negative_scores_are_refused_where_they_are_weights():
     for strategy in STRATEGIES:
         sampler = BudgetSampler(strategy, seed=0)
-        if strategy == "stochastic":
+        if strategy in ("stochastic", "odds"):
             with pytest.raises(ValueError, match=r"client 1 has score -0\.5"):
                 sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)
         else:
@@ -157,7 +241,7 @@ def test_negative_scores_are_refused_by_stochastic_only():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"strategy": "best"}, "choose one of epsilon_greedy, stochastic, greedy, random"),
+        ({"strategy": "best"}, "choose one of epsilon_greedy, stochastic, odds, greedy, random"),
         ({"epsilon": 1.5}, "epsilon is 1.5"),
         ({"epsilon_decay": 0.0}, "epsilon_decay is 0"),
         ({"epsilon_min": -0.1}, "epsilon_min is -0.1"),

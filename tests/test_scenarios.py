@@ -19,8 +19,7 @@ def test_every_scenario_is_a_valid_federation(scenario: Scenario) -> None:
     assert config.num_clients == {"churn": 22, "scalability": 48}.get(scenario.name, 20)
     assert 0 < scenario.target_accuracy < 1
     assert "\n" not in scenario.description
-    for other in (scenario.compared_with, scenario.pretrained_on):
-        assert other is None or SCENARIOS[other].federation["dataset"]
+    assert scenario.pretrained_on is None or SCENARIOS[scenario.pretrained_on].federation["dataset"]
 
 
 def test_the_default_scenario_needs_no_data_and_its_budget_is_a_tenth() -> None:

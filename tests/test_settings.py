@@ -7,7 +7,6 @@ import pytest
 from ray import tune
 
 from bippo_rllib import BippoConfig
-from experiments.study.search import ends
 from experiments.study.settings import (
     apply_settings,
     describe,
@@ -95,36 +94,3 @@ def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
 
 def test_description_is_short_and_sorted() -> None:
     assert describe({"lr": 0.000421234, "epsilon_decay": 0.9}) == "epsilon_decay=0.9 lr=0.0004212"
-
-
-@pytest.mark.parametrize(
-    ("expression", "found"),
-    [
-        ("choice([2, 'a', None])", [2, "a", None]),
-        ("grid_search([3, 1])", [3, 1]),
-        ("randint(2, 5)", [2, 4]),  # 5 is left out
-        ("lograndint(1, 100)", [1, 99]),
-        ("qrandint(1, 10, 3)", [3, 9]),  # multiples, the upper end among them
-        ("qrandint(1, 9, 1)", [1, 8]),
-        ("quniform(0.3, 0.9, 0.1)", [pytest.approx(0.3), pytest.approx(0.9)]),
-        ("quniform(0.5, 1.5, 0.5)", [0.5, 1.5]),
-        ("randn(3, 1)", [3]),
-    ],
-)
-def test_ends_of_search_spaces(expression: str, found: list[object]) -> None:
-    assert ends(sampling_domain("lr", expression)) == found
-
-
-@pytest.mark.parametrize("expression", ["uniform(0, 2)", "loguniform(1e-4, 2)"])
-def test_ends_of_ranges_are_inside_by_a_hair(expression: str) -> None:
-    low, high = ends(sampling_domain("lr", expression))
-    assert 0 < low < 1.0001e-4 and 1.9999 < high < 2
-
-
-@pytest.mark.parametrize(
-    "expression", ["qrandint(1, 10, 3)", "qrandint(0, 10, 2)", "quniform(0.5, 1.5, 0.5)", "randint(2, 5)"]
-)
-def test_no_draw_is_outside_the_ends(expression: str) -> None:
-    domain = sampling_domain("lr", expression)
-    values = domain.sample(size=500, random_state=np.random.RandomState(0))
-    assert [min(values), max(values)] == ends(domain)

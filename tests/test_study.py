@@ -11,21 +11,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from envs.execution import Execution
 from experiments import methods
 from experiments.methods import METHODS, Method
 from experiments.report.report import build_report
 from experiments.results.checkpoints import finished
+from experiments.results.literals import as_text, from_text
 from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import read_run_info
 from experiments.scenarios import Scenario
-from experiments.study import study
 from experiments.study.asha_journal import read_decisions, stopped_trials
+from experiments.study.checks import check_study
 from experiments.study.placement import Placement
 from experiments.study.run import Failure, root_cause, run_study
 from experiments.study.scheduler import SeedwiseASHA
-from experiments.study.search import as_text, drawn_settings, from_text
-from experiments.study.study import Study, TrialStart, check_study
-from experiments.study.trial import config_of
+from experiments.study.search import drawn_settings
+from experiments.study.study import Study
+from experiments.study.trial import config_of, param_space
+from experiments.study.trial_start import TrialStart
 
 TINY = Scenario(
     name="tiny",
@@ -149,7 +152,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
         search={"lr": "loguniform(1e-4,1e-2)", "env.local_epochs": "choice([2])"},
     )
     check_study(tiny)
-    space = study.param_space(tiny, Placement(1, {"executor": "serial"}))
+    space = param_space(tiny, Placement(1, Execution("serial")))
     point = {
         **space,
         "trial": asdict(TrialStart("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
@@ -206,8 +209,8 @@ def test_draws_are_the_same_every_time_and_survive_run_json() -> None:
     assert [draw["lr"] for draw in draws[::2]] == [draw["lr"] for draw in draws[1::2]]
     assert len({draw["lr"] for draw in draws}) == 3 and draws != drawn_settings(search, 3, seed=8)
     study = tiny_study(Path("/x"), methods=("bippo", "ippo"), seeds=(7,), search=search, num_samples=3)
-    names = [start.name for start in study.trial_starts]
-    assert names[:3] == ["bippo-seed7-00000", "ippo-seed7-00001", "bippo-seed7-00002"] and study.num_trials == 6
+    names = [start.name for start in study.trials]
+    assert names[:3] == ["bippo-seed7-00000", "ippo-seed7-00001", "bippo-seed7-00002"] and len(study.trials) == 6
 
 
 def test_root_cause_is_the_first_exception_of_the_chain() -> None:

@@ -11,8 +11,9 @@ from ray.rllib.policy.policy import PolicySpec
 
 from bippo_rllib.central.env_runner import CentralEnvRunner
 from bippo_rllib.central.learner import CentralLearner
-from bippo_rllib.central.policy import CENTRAL, CentralPolicy
+from bippo_rllib.central.policy import CentralPolicy
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.policies.agents import CENTRAL
 
 
 def central_policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
@@ -36,7 +37,7 @@ class CentralPPOConfig(BippoConfig):
         self.policy_mapping_fn = central_policy_of
 
     def training(self, *, shared_observations: int = NotProvided, **kwargs: Any) -> CentralPPOConfig:
-        """As ``BippoConfig.training``, and:
+        """As ``BippoConfig.training``, with one more setting.
 
         Args:
             shared_observations: Leading entries of an observation that are the same for all agents; the network sees

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from bippo_rllib.central.policy import CENTRAL, CentralPolicy
-from bippo_rllib.central.update import CentralStep, batch_of, update_central
+from bippo_rllib.central.policy import CentralPolicy
+from bippo_rllib.central.update import SLOT, CentralStep, batch_of, update_central
 from bippo_rllib.learning.adam import StackedAdam
-from bippo_rllib.learning.learner import BippoLearner, Update
-from bippo_rllib.policies.saved_policies import PolicyPlan
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics
+from bippo_rllib.learning.step_learner import StepLearner
+from bippo_rllib.policies.agents import CENTRAL
+from bippo_rllib.policies.saved_policies import PolicyShape
 
-#: The network is row 0 of a stack of one.
-_ROW = np.zeros(1, dtype=np.int64)
 
-
-class CentralLearner(BippoLearner):
+class CentralLearner(StepLearner[CentralStep]):
     """PPO on the joint state. Adam and the buffered rounds start over whenever the network does."""
 
     @property
@@ -25,31 +22,27 @@ class CentralLearner(BippoLearner):
         """The network being trained."""
         return self.module[CENTRAL]
 
+    @property
+    def policy_shape(self) -> PolicyShape:
+        """The network's clients, and how large it is."""
+        layout = self.policy.layout
+        return PolicyShape(self.policy.clients, layout.obs_dim, layout.hidden_size, central=True)
+
     def configure_optimizers(self) -> None:
-        """Adam of one row, and the rounds that wait for an update: none."""
+        """Adam of one row, and an empty buffer of rounds."""
         self._generation = self.policy.generation
         self.adam = StackedAdam(1, self.policy.layout.size)
         self._rounds: list[CentralStep] = []
         self._ends: list[bool] = []
 
-    @property
-    def policy_plan(self) -> PolicyPlan:
-        """Whom the network is for, and how large it is."""
-        layout = self.policy.layout
-        return PolicyPlan(self.policy.clients, layout.obs_dim, layout.hidden_size, central=True)
-
     def load_policies(self, state: Mapping[str, Any]) -> None:
-        """See ``BippoLearner.load_policies``."""
+        """See ``StepLearner.load_policies``."""
         self.policy.set_state(state)
         self.configure_optimizers()
 
-    def make_room(self) -> None:
-        """Starts over if the network did."""
+    def _follow_policies(self) -> None:
         if self._generation != self.policy.generation:
             self.configure_optimizers()
-
-    def _experience(self, episode: Any) -> CentralStep:
-        return episode
 
     def _store(self, step: CentralStep) -> None:
         if step.generation != self.policy.generation or not self.should_module_be_updated(CENTRAL):
@@ -60,21 +53,18 @@ class CentralLearner(BippoLearner):
         if step.episode_over and self._ends:
             self._ends[-1] = True
 
-    def _update_full(self) -> Update | None:
+    def _update_full(self) -> UpdateStatistics | None:
         if len(self._rounds) < self.config.policy_batch_size:
             return None
         batch = batch_of(self._rounds, self._ends, self.config.shared_observations)
         self._rounds, self._ends = [], []
-        statistics = update_central(self.policy.flat, self.policy.layout, self.adam, batch, self._settings())
-        return Update([0], statistics)
+        return update_central(self.policy.flat, self.policy.layout, self.adam, batch, PPOSettings.of(self.config))
 
-    def _ids_by_row(self) -> dict[int, str]:
-        return {0: CENTRAL}
+    @property
+    def _ids_by_slot(self) -> Sequence[str]:
+        return [CENTRAL]
 
-    def _num_trainable_parameters(self) -> int:
-        return self.policy.layout.size
-
-    def _buffer_state(self) -> dict[str, Any]:
+    def _get_buffer_state(self) -> dict[str, Any]:
         return {"generation": self._generation, "rounds": [vars(step) for step in self._rounds], "ends": self._ends}
 
     def _set_buffer_state(self, state: dict[str, Any]) -> None:
@@ -83,8 +73,8 @@ class CentralLearner(BippoLearner):
         self._ends = list(state["ends"])
 
     def _get_optimizer_state(self) -> dict[str, Any]:
-        return self.adam.get_state(_ROW)
+        return self.adam.get_state(SLOT.numpy())
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         self.adam = StackedAdam(1, state["exp_avg"].shape[1])
-        self.adam.set_state(state, _ROW)
+        self.adam.set_state(state, SLOT.numpy())

@@ -14,30 +14,29 @@ from torch import Tensor
 
 from bippo_rllib.central.update import joint_state
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, initial_parameters
+from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.client_policy import flat_observation_size, two_layers
 from bippo_rllib.selection.columns import SUGGESTION
-
-#: Id of the one policy.
-CENTRAL = "central"
 
 
 class CentralPolicy(TorchRLModule, ValueFunctionAPI):
     """Actor ``joint_dim -> hidden -> N`` with a softmax over the N live clients, critic ``joint_dim -> hidden -> 1``.
 
     A client's probability is its participation suggestion. Inputs and outputs are tied to the clients there are, so a
-    client that joins or leaves needs another network: ``seat`` then starts over (paper, section 5.5).
+    client that joins or leaves needs another network: ``set_clients`` then starts over (paper, section 5.5).
 
     ``model_config`` keys: ``hidden_size``, ``seed``, ``shared_observations`` (leading entries of an observation that
     are the same for all agents).
 
     Attributes:
-        clients: Whom the network is for, in agent order; nobody before the first ``seat``.
+        clients: Clients the network is for, in agent order; none before the first ``set_clients``.
         generation: How often it has started over.
         layout: What lies where in ``flat``.
         flat: ``[1, size]`` all parameters; those of ``actor`` and ``critic`` are views of it.
     """
 
     def setup(self) -> None:
+        """Checks the spaces; the network itself waits for its clients."""
         self._obs_dim = flat_observation_size(self.observation_space, self.action_space)
         self._shared = self.model_config["shared_observations"]
         if self._shared > self._obs_dim:
@@ -45,15 +44,22 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
         self.generation = 0
         self._start_over(())
 
-    def seat(self, clients: Sequence[str]) -> None:
-        """Who acts from now on; other clients than before, or another order, get a fresh network."""
+    def set_clients(self, clients: Sequence[str]) -> None:
+        """Sets the live clients, in agent order; re-initialises the network if they changed."""
         if tuple(clients) != self.clients:
             self.generation += 1
             self._start_over(tuple(clients))
 
     def act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
-        """Observations ``float32[N, obs_dim]`` in agent order -> ``action_dist_inputs``, ``actions``, ``action_logp``
-        and ``participation_suggestion``, ``[N]`` each; the suggestions sum to 1."""
+        """One forward pass.
+
+        Args:
+            observations: ``float32[N, obs_dim]`` in agent order.
+
+        Returns:
+            ``action_dist_inputs``, ``actions``, ``action_logp`` and ``participation_suggestion``, ``[N]`` each; the
+            suggestions sum to 1.
+        """
         with torch.no_grad():
             outputs = self._forward({Columns.OBS: torch.from_numpy(observations).unsqueeze(0)})
         return {column: tensor[0].numpy() for column, tensor in outputs.items()}
@@ -63,13 +69,13 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
         return critic_values(self._parameter_views(), self._joint(batch).unsqueeze(0))[0]
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Whom the network is for, and its parameters as arrays."""
+        """The network's clients, and its parameters as arrays."""
         views = self._parameter_views()
         parameters = {name: tensor[0].numpy().copy() for name, tensor in views.items()}
         return {"clients": list(self.clients), "generation": self.generation, "parameters": parameters}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``, whomever it was for.
+        """Restores ``get_state``, whichever clients it was for.
 
         Raises:
             ValueError: If it is of another hidden size or observation length.

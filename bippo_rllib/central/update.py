@@ -9,45 +9,37 @@ import torch
 from torch import Tensor
 
 from bippo_rllib.learning.adam import StackedAdam
-from bippo_rllib.learning.objectives import ppo_loss
-from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, descend, entropy_bonus, estimate_advantages
+from bippo_rllib.learning.experience import Step
+from bippo_rllib.learning.participation_buffer import Sequences
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, estimate_advantages, run_epochs, total_loss
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values
 
-#: The network is row 0 of a stack of one.
-_ROW = torch.zeros(1, dtype=torch.int64)
+#: The network is the only row of its stack.
+SLOT = torch.zeros(1, dtype=torch.int64)
 
 
 @dataclass(frozen=True)
-class CentralStep:
-    """One round as the central network saw it, over the N agents that were live in it, in agent order."""
+class CentralStep(Step):
+    """What the central network learns from: the agents are all that were live in the round.
 
-    generation: int  #: which network acted, see ``CentralPolicy.seat``
-    observations: np.ndarray  #: ``float32[N, obs_dim]`` state they acted in
-    next_observations: np.ndarray  #: ``float32[N, obs_dim]`` their state after the round
-    participated: np.ndarray  #: ``bool[N]``
-    log_probs: np.ndarray  #: ``float32[N]`` log pi(n | s) of each, whatever was picked before it
+    ``log_probs`` are log pi(n | s) of each agent n, whatever was picked before it.
+    """
+
+    generation: int  #: which network acted, see ``CentralPolicy.set_clients``
+    participated: np.ndarray  #: ``bool[A]``
     reward: float  #: mean over the participants
-    episode_over: bool
-
-    def __len__(self) -> int:
-        """Environment steps."""
-        return 1
 
     @property
     def num_participants(self) -> int:
+        """Agents that took part."""
         return int(self.participated.sum())
 
 
 @dataclass(frozen=True)
-class CentralBatch:
-    """K rounds, oldest first, as the one sequence of a stack of one."""
+class CentralBatch(Sequences):
+    """K rounds as one sequence of joint states, P = 1; ``log_probs`` are ``[1, K, N]``."""
 
-    observations: Tensor  #: ``[1, K, joint_dim]``
-    next_observations: Tensor  #: ``[1, K, joint_dim]``
     participated: Tensor  #: ``bool[1, K, N]``
-    log_probs: Tensor  #: ``[1, K, N]``
-    rewards: Tensor  #: ``[1, K]``
-    ends: Tensor  #: ``bool[1, K]`` True where no later round continues this one
 
 
 def joint_state(observations: Tensor, shared: int) -> Tensor:
@@ -66,6 +58,7 @@ def batch_of(rounds: list[CentralStep], ends: list[bool], shared: int) -> Centra
         return torch.from_numpy(np.stack([getattr(step, name) for step in rounds])).unsqueeze(0)
 
     return CentralBatch(
+        slots=SLOT,
         observations=joint_state(stacked("observations"), shared),
         next_observations=joint_state(stacked("next_observations"), shared),
         participated=stacked("participated"),
@@ -86,33 +79,24 @@ def update_central(
     Args:
         flat: ``[1, size]`` parameters.
         layout: What lies where.
-        adam: The optimiser, of one row.
+        adam: Optimiser of one row.
         batch: Rounds with at least one participant each.
         settings: Hyper-parameters.
     """
-    updated, moments = flat.clone(), adam.gather(_ROW)
+    updated, moments = flat.clone(), adam.gather(batch.slots)
     rounds, clients = batch.participated[0].nonzero(as_tuple=True)
     advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
+    sample_advantages, sample_returns = advantages[:, rounds], returns[:, rounds]
     old_log_probs = batch.log_probs[:, rounds, clients]
 
-    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
+    def losses(leaf: Tensor) -> Tensor:
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
         log_probs = torch.log_softmax(logits, dim=-1)[:, rounds, clients]
-        loss = ppo_loss(
-            log_probs,
-            old_log_probs,
-            advantages[:, rounds],
-            critic_values(parameters, batch.observations)[:, rounds],
-            returns[:, rounds],
-            clip_param=settings.clip_param,
-            vf_loss_coeff=settings.vf_loss_coeff,
-            vf_clip_param=settings.vf_clip_param,
-        )
-        return loss - entropy_bonus(logits, settings), log_probs
+        values = critic_values(parameters, batch.observations)[:, rounds]
+        return total_loss(log_probs, old_log_probs, sample_advantages, values, sample_returns, logits, settings)
 
-    descent = descend(updated, moments, adam, losses, settings)
+    first, last = run_epochs(updated, moments, adam, losses, settings)
     flat.copy_(updated)
-    adam.scatter(_ROW, moments)
-    ratio_error = (torch.exp(descent.log_probs - old_log_probs) - 1.0).abs().amax(dim=-1)
-    return UpdateStatistics(descent.first, descent.last, advantages[:, rounds].mean(dim=-1), ratio_error)
+    adam.scatter(batch.slots, moments)
+    return UpdateStatistics(batch.slots, first, last, sample_advantages.mean(dim=-1))

@@ -23,7 +23,7 @@ class Moments:
 
 
 class StackedAdam:
-    """Adam over the rows of a stack; those that are not stepped keep their moments.
+    """Adam over the rows of a stack, a policy each; those that are not stepped keep their moments.
 
     ``torch.optim.Adam`` keeps one step count per tensor, so it cannot step some rows and leave the others untouched;
     this is the same arithmetic (Kingma & Ba 2015, algorithm 1) with a row axis.
@@ -45,14 +45,14 @@ class StackedAdam:
             torch.zeros(num_policies, dtype=torch.int64),
         )
 
-    def gather(self, rows: Tensor) -> Moments:
-        """Copies the moments of ``rows`` (``int64[P]``)."""
-        return Moments(*(tensor[rows] for tensor in vars(self.all).values()))
+    def gather(self, slots: Tensor) -> Moments:
+        """Copies the moments in ``slots`` (``int64[P]``)."""
+        return Moments(*(tensor[slots] for tensor in vars(self.all).values()))
 
-    def scatter(self, rows: Tensor, moments: Moments) -> None:
-        """Writes moments back into ``rows``; all others keep their bits."""
+    def scatter(self, slots: Tensor, moments: Moments) -> None:
+        """Writes moments back into ``slots``; all others keep their bits."""
         for name, tensor in vars(self.all).items():
-            tensor[rows] = getattr(moments, name)
+            tensor[slots] = getattr(moments, name)
 
     def step(self, parameters: Tensor, gradients: Tensor, moments: Moments, lr: float) -> None:
         """One step of P policies, in place.
@@ -60,7 +60,7 @@ class StackedAdam:
         Args:
             parameters: ``[P, size]``.
             gradients: ``[P, size]``.
-            moments: Theirs.
+            moments: Adam moments of these P policies, updated in place.
             lr: Learning rate.
         """
         beta1, beta2 = self._betas
@@ -77,11 +77,11 @@ class StackedAdam:
         """Adds zeroed rows until there are ``num_policies``."""
         self.all = Moments(*(grow_rows(tensor, num_policies) for tensor in vars(self.all).values()))
 
-    def get_state(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Moments of ``rows`` (``int64[P]``) as arrays ``[P, ...]``."""
-        return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(rows))).items()}
+    def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """Moments in ``slots`` (``int64[P]``) as arrays ``[P, ...]``."""
+        return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(slots))).items()}
 
-    def set_state(self, state: Mapping[str, Any], rows: np.ndarray) -> None:
-        """Restores what ``get_state`` returned into ``rows``."""
+    def set_state(self, state: Mapping[str, Any], slots: np.ndarray) -> None:
+        """Restores what ``get_state`` returned into ``slots``."""
         moments = Moments(*(torch.as_tensor(state[name]) for name in vars(self.all)))
-        self.scatter(torch.from_numpy(rows), moments)
+        self.scatter(torch.from_numpy(slots), moments)

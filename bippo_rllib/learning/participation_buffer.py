@@ -11,15 +11,20 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class ParticipationBatch:
-    """The full batches of P policies, K participations each, oldest first."""
+class Sequences:
+    """P sequences of K steps, oldest first, to learn from."""
 
-    rows: Tensor  #: ``int64[P]`` whose they are
-    observations: Tensor  #: ``[P, K, obs_dim]`` state the client acted in
-    next_observations: Tensor  #: ``[P, K, obs_dim]`` its state after that round
-    log_probs: Tensor  #: ``[P, K]`` log pi(participate | s) when it acted
+    slots: Tensor  #: ``int64[P]`` slots of the policies that acted in them
+    observations: Tensor  #: ``[P, K, obs_dim]`` state acted in
+    next_observations: Tensor  #: ``[P, K, obs_dim]`` state after that round
+    log_probs: Tensor  #: ``[P, K, ...]`` log-probs under the policy when it acted
     rewards: Tensor  #: ``[P, K]`` reward of that round
     ends: Tensor  #: ``bool[P, K]`` True where no later step continues this one
+
+
+@dataclass(frozen=True)
+class ParticipationBatch(Sequences):
+    """The full batches of P policies, K participations each; ``log_probs`` are ``[P, K]`` log pi(participate | s)."""
 
 
 class ParticipationBuffer:
@@ -50,55 +55,58 @@ class ParticipationBuffer:
 
     def add(
         self,
-        rows: np.ndarray,
+        slots: np.ndarray,
         observations: np.ndarray,
         next_observations: np.ndarray,
         log_probs: np.ndarray,
         rewards: np.ndarray,
     ) -> None:
-        """Stores one participation of each policy in ``rows`` (``int64[P]``, no row twice); shapes as in the batch."""
-        slots = self._counts[rows]
-        if (slots >= self._batch_size).any():
-            raise ValueError("a policy's batch is full and was not taken; update it before it acts again")
-        self._observations[rows, slots] = observations
-        self._next_observations[rows, slots] = next_observations
-        self._log_probs[rows, slots] = log_probs
-        self._rewards[rows, slots] = rewards
-        self._ends[rows, slots] = False
-        self._counts[rows] = slots + 1
+        """Stores one participation of each policy in ``slots`` (``int64[P]``, none twice), arrays ``[P, ...]``.
 
-    def end_sequences(self, rows: np.ndarray) -> None:
-        """Marks the last stored step of each policy in ``rows`` as the end of its sequence."""
-        filled = rows[self._counts[rows] > 0]
+        Raises:
+            ValueError: If the batch of one of them is full.
+        """
+        counts = self._counts[slots]
+        if (counts >= self._batch_size).any():
+            raise ValueError("a policy's batch is full and was not taken; update it before it acts again")
+        self._observations[slots, counts] = observations
+        self._next_observations[slots, counts] = next_observations
+        self._log_probs[slots, counts] = log_probs
+        self._rewards[slots, counts] = rewards
+        self._ends[slots, counts] = False
+        self._counts[slots] = counts + 1
+
+    def end_sequences(self, slots: np.ndarray) -> None:
+        """Marks the last stored step of each policy in ``slots`` as the end of its sequence."""
+        filled = slots[self._counts[slots] > 0]
         self._ends[filled, self._counts[filled] - 1] = True
 
     def take_full(self) -> ParticipationBatch | None:
-        """Removes and returns all full batches, in row order; None if there is none."""
-        rows = np.flatnonzero(self._counts == self._batch_size)
-        if rows.size == 0:
+        """Removes and returns all full batches, in slot order; None if there is none."""
+        slots = np.flatnonzero(self._counts == self._batch_size)
+        if slots.size == 0:
             return None
-        self._counts[rows] = 0
-        index = torch.from_numpy(rows)
+        self._counts[slots] = 0
         arrays = (self._observations, self._next_observations, self._log_probs, self._rewards, self._ends)
-        return ParticipationBatch(index, *(torch.from_numpy(array[rows]) for array in arrays))
+        return ParticipationBatch(torch.from_numpy(slots), *(torch.from_numpy(array[slots]) for array in arrays))
 
-    def clear(self, rows: np.ndarray) -> None:
-        """Forgets what waits for the policies in ``rows``: their weights were replaced."""
-        self._counts[rows] = 0
+    def clear(self, slots: np.ndarray) -> None:
+        """Forgets what waits for the policies in ``slots``."""
+        self._counts[slots] = 0
 
     def grow(self, num_policies: int) -> None:
-        """Adds empty rows until there are ``num_policies``."""
+        """Adds empty buffers until there are ``num_policies``."""
         for name, array in self._arrays().items():
             grown = np.zeros((num_policies, *array.shape[1:]), dtype=array.dtype)
             grown[: array.shape[0]] = array
             setattr(self, name, grown)
 
-    def get_state(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Everything stored for the policies in ``rows`` (``int64[P]``), as arrays ``[P, ...]``."""
-        return {name: array[rows] for name, array in self._arrays().items()}
+    def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """Everything stored for the policies in ``slots`` (``int64[P]``), as arrays ``[P, ...]``."""
+        return {name: array[slots] for name, array in self._arrays().items()}
 
-    def set_state(self, state: Mapping[str, np.ndarray], rows: np.ndarray) -> None:
-        """Restores what ``get_state`` returned into ``rows``.
+    def set_state(self, state: Mapping[str, np.ndarray], slots: np.ndarray) -> None:
+        """Restores what ``get_state`` returned into ``slots``.
 
         Raises:
             ValueError: If the state holds another batch size or observation length.
@@ -109,7 +117,7 @@ class ParticipationBuffer:
                     f"the checkpoint's participation buffer has shape {state[name].shape[1:]} per policy, this "
                     f"algorithm's {array.shape[1:]}; use the policy_batch_size and observations it was saved with"
                 )
-            array[rows] = state[name]
+            array[slots] = state[name]
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}

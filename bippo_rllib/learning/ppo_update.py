@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bippo_rllib.learning.adam import Moments, StackedAdam
 from bippo_rllib.learning.objectives import gae, ppo_loss
-from bippo_rllib.learning.participation_buffer import ParticipationBatch
+from bippo_rllib.learning.participation_buffer import ParticipationBatch, Sequences
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
 
 
 @dataclass(frozen=True)
 class PPOSettings:
-    """Hyper-parameters of an update; defaults are the paper's."""
+    """Hyper-parameters of an update; defaults are the paper's.
+
+    Without ``use_critic``, V counts as 0 everywhere and critics stay as they are: for rewards that are differences to
+    not having taken part, which need no other baseline.
+    """
 
     lr: float = 1e-3
     num_epochs: int = 8
@@ -28,16 +32,26 @@ class PPOSettings:
     vf_clip_param: float | None = None
     entropy_coeff: float = 0.0
     grad_clip: float | None = None
+    use_critic: bool = True
+
+    @classmethod
+    def of(cls, config: Any) -> PPOSettings:
+        """The settings in an RLlib config, which has them under the same names."""
+        return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class UpdateStatistics:
     """What an update did, one entry per updated policy (``[P]``)."""
 
+    slots: Tensor
     loss_first_epoch: Tensor
     loss_last_epoch: Tensor
-    mean_advantage: Tensor
-    max_ratio_error_first_epoch: Tensor  #: largest |ratio - 1| before the first step; 0 unless weights were replaced
+    advantage: Tensor  #: mean over the batch
+
+    def metrics(self) -> dict[str, Tensor]:
+        """Key -> ``[P]``; learners report mean, lowest and highest, and each policy's with ``per_policy_metrics``."""
+        return {name: tensor for name, tensor in vars(self).items() if name != "slots"}
 
 
 def update_policies(
@@ -54,105 +68,89 @@ def update_policies(
         batch: Full batches of P policies.
         settings: Hyper-parameters.
     """
-    updated, moments = flat[batch.rows], adam.gather(batch.rows)
+    updated, moments = flat[batch.slots], adam.gather(batch.slots)
     advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
 
-    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
-        return _losses(layout.views(leaf), batch, advantages, returns, settings)
+    def losses(leaf: Tensor) -> Tensor:
+        parameters = layout.views(leaf)
+        logits = actor_logits(parameters, batch.observations)
+        log_probs, values = log_prob_participate(logits), critic_values(parameters, batch.observations)
+        return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings)
 
-    descent = descend(updated, moments, adam, losses, settings)
-    flat[batch.rows] = updated
-    adam.scatter(batch.rows, moments)
-    ratio_error = (torch.exp(descent.log_probs - batch.log_probs) - 1.0).abs().amax(dim=-1)
-    return UpdateStatistics(descent.first, descent.last, advantages.mean(dim=-1), ratio_error)
-
-
-@dataclass(frozen=True)
-class Descent:
-    """What ``descend`` saw on its way."""
-
-    first: Tensor  #: ``[P]`` losses before the first step
-    last: Tensor  #: ``[P]`` losses before the last step
-    log_probs: Tensor  #: log-probs before the first step
+    first, last = run_epochs(updated, moments, adam, losses, settings)
+    flat[batch.slots] = updated
+    adam.scatter(batch.slots, moments)
+    return UpdateStatistics(batch.slots, first, last, advantages.mean(dim=-1))
 
 
-def descend(
+def run_epochs(
     updated: Tensor,
     moments: Moments,
     adam: StackedAdam,
-    losses: Callable[[Tensor], tuple[Tensor, Tensor]],
+    losses: Callable[[Tensor], Tensor],
     settings: PPOSettings,
-) -> Descent:
+) -> tuple[Tensor, Tensor]:
     """``num_epochs`` Adam steps on P rows, in place.
 
     Args:
         updated: ``[P, size]`` parameters.
-        moments: Theirs.
+        moments: Adam moments of these P rows, updated in place.
         adam: The optimiser.
-        losses: Parameters -> losses ``[P]``, whose sum has independent gradients, and log-probs.
+        losses: Parameters -> losses ``[P]``, whose sum has independent gradients.
         settings: Hyper-parameters.
+
+    Returns:
+        Losses ``[P]`` before the first and before the last step.
     """
-    seen: list[tuple[Tensor, Tensor]] = []
+    seen: list[Tensor] = []
     for _ in range(settings.num_epochs):
         leaf = updated.detach().requires_grad_(True)
-        loss, log_probs = losses(leaf)
-        seen.append((loss.detach(), log_probs.detach()))
+        loss = losses(leaf)
+        seen.append(loss.detach())
         (gradients,) = torch.autograd.grad(loss.sum(), leaf)
         if settings.grad_clip is not None:
             gradients = _clip_per_policy(gradients, settings.grad_clip)
         adam.step(updated, gradients, moments, settings.lr)
-    return Descent(seen[0][0], seen[-1][0], seen[0][1])
-
-
-class Sequences(Protocol):
-    """P sequences of K steps: observations and those that followed ``[P, K, obs_dim]``, the others ``[P, K]``."""
-
-    @property
-    def observations(self) -> Tensor: ...
-
-    @property
-    def next_observations(self) -> Tensor: ...
-
-    @property
-    def rewards(self) -> Tensor: ...
-
-    @property
-    def ends(self) -> Tensor: ...
+    return seen[0], seen[-1]
 
 
 @torch.no_grad()
 def estimate_advantages(
     parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
-    """Advantages and returns ``[P, K]`` under the critics of ``parameters``."""
-    values = critic_values(parameters, batch.observations)
-    next_values = critic_values(parameters, batch.next_observations)
+    """Advantages and returns ``[P, K]`` under the critics of ``parameters``, or without any."""
+    if settings.use_critic:
+        values = critic_values(parameters, batch.observations)
+        next_values = critic_values(parameters, batch.next_observations)
+    else:
+        values = next_values = torch.zeros_like(batch.rewards)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
 
 
-def _losses(
-    parameters: Mapping[str, Tensor],
-    batch: ParticipationBatch,
+def total_loss(
+    log_probs: Tensor,
+    old_log_probs: Tensor,
     advantages: Tensor,
+    values: Tensor,
     returns: Tensor,
+    logits: Tensor,
     settings: PPOSettings,
-) -> tuple[Tensor, Tensor]:
-    logits = actor_logits(parameters, batch.observations)
-    log_probs = log_prob_participate(logits)
+) -> Tensor:
+    """``ppo_loss`` of P policies, lowered by the entropy bonus of their ``logits``; ``[P]``."""
     loss = ppo_loss(
         log_probs,
-        batch.log_probs,
+        old_log_probs,
         advantages,
-        critic_values(parameters, batch.observations),
+        values,
         returns,
         clip_param=settings.clip_param,
-        vf_loss_coeff=settings.vf_loss_coeff,
+        vf_loss_coeff=settings.vf_loss_coeff if settings.use_critic else 0.0,
         vf_clip_param=settings.vf_clip_param,
     )
-    return loss - entropy_bonus(logits, settings), log_probs
+    return loss - _entropy_bonus(logits, settings)
 
 
-def entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
+def _entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
     """What the loss of each policy is lower by: logits ``[P, K, num_actions]`` -> ``[P]``; 0 where it is off."""
     if not settings.entropy_coeff:
         return 0.0

@@ -21,13 +21,16 @@ from torch import Tensor
 #: Column of the action distribution that means "participate".
 PARTICIPATE = 1
 
+#: Hidden units of each actor and critic in the paper.
+HIDDEN_SIZE = 128
+
 
 @dataclass(frozen=True)
 class ParameterLayout:
     """Where an actor ``obs_dim -> hidden -> num_actions`` and a critic ``obs_dim -> hidden -> 1`` lie in a row."""
 
     obs_dim: int
-    hidden_size: int
+    hidden_size: int = HIDDEN_SIZE
     num_actions: int = 2
 
     @property

@@ -1,12 +1,16 @@
-"""Which policy an agent acts with, and that policy's spaces."""
+"""Which policy an agent acts with, and that policy's spaces. Works without Ray."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gymnasium import Space
-from ray.rllib.env.multi_agent_env import MultiAgentEnv
+if TYPE_CHECKING:
+    from gymnasium import Space
+    from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+#: Id of the one policy of the central baselines.
+CENTRAL = "central"
 
 
 def policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:

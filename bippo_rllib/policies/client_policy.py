@@ -25,6 +25,7 @@ class ClientPolicy(TorchRLModule, ValueFunctionAPI):
     """
 
     def setup(self) -> None:
+        """Builds actor and critic with their initial weights."""
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
         hidden_size = self.model_config["hidden_size"]
         self.actor = two_layers(obs_dim, hidden_size, 2)

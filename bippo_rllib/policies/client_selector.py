@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, log_prob_participate
+from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.policies.saved_policies import read_policies
 from bippo_rllib.selection.sampler import BudgetSampler
 
@@ -27,7 +28,7 @@ class ClientSelector:
     """
 
     def __init__(self, policies: Mapping[str, Mapping[str, np.ndarray]], sampler: BudgetSampler | None = None) -> None:
-        self._rows = {policy_id: row for row, policy_id in enumerate(policies)}
+        self._slots = {policy_id: slot for slot, policy_id in enumerate(policies)}
         hidden_size, obs_dim = next(iter(policies.values()))["actor.0.weight"].shape
         self._layout = ParameterLayout(obs_dim, hidden_size)
         self._flat = torch.stack([self._layout.row(policy) for policy in policies.values()])
@@ -43,7 +44,7 @@ class ClientSelector:
             ValueError: If there are no policies at ``path``.
         """
         saved = read_policies(path)
-        if saved.plan.central:
+        if saved.shape.central:
             raise ValueError(
                 f"a central network, not a policy per client, at {path}; give a checkpoint of bippo or ippo"
             )
@@ -55,7 +56,7 @@ class ClientSelector:
     @property
     def policy_ids(self) -> list[str]:
         """Clients it has a policy for."""
-        return list(self._rows)
+        return list(self._slots)
 
     def suggestions(self, observations: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """P(participate | s) of each client: observations ``[obs_dim]`` -> number in [0, 1].
@@ -63,17 +64,16 @@ class ClientSelector:
         Raises:
             ValueError: For a client without a policy.
         """
-        # A client that returns is client_003#1 in an environment and keeps the policy of client_003.
-        policy_of = {client: client.split("#", maxsplit=1)[0] for client in observations}
-        unknown = [client for client, policy_id in policy_of.items() if policy_id not in self._rows]
+        policy_ids = {client: policy_of(client) for client in observations}
+        unknown = [client for client, policy_id in policy_ids.items() if policy_id not in self._slots]
         if unknown:
             raise ValueError(f"no policy for {unknown}; there are policies for {self.policy_ids}")
         if not observations:
             return {}
-        rows = torch.tensor([self._rows[policy_id] for policy_id in policy_of.values()])
+        slots = torch.tensor([self._slots[policy_id] for policy_id in policy_ids.values()])
         inputs = torch.tensor(np.stack([self._checked(client, o) for client, o in observations.items()]))
         with torch.no_grad():
-            logits = actor_logits(self._layout.views(self._flat[rows]), inputs.unsqueeze(1))
+            logits = actor_logits(self._layout.views(self._flat[slots]), inputs.unsqueeze(1))
         probabilities = log_prob_participate(logits).exp().squeeze(1).tolist()
         return dict(zip(observations, probabilities, strict=True))
 

@@ -8,8 +8,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 
-def policy_macs(obs_dim: int = 5, hidden_size: int = 128, num_actions: int = 2) -> int:
+
+def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: int = 2) -> int:
     """MACs of one actor and one critic on one observation.
 
     ``obs_dim*hidden + hidden*num_actions`` for the actor, ``obs_dim*hidden + hidden`` for the critic: 896 + 768 = 1,664
@@ -20,7 +22,7 @@ def policy_macs(obs_dim: int = 5, hidden_size: int = 128, num_actions: int = 2) 
     return actor + critic
 
 
-def central_policy_macs(num_clients: int, hidden_size: int = 128) -> int:
+def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE) -> int:
     """MACs of the central actor and critic over the joint state: ``1 + 4N`` inputs, one output per client.
 
     ``hidden * (2 * (1 + 4N) + N + 1)``: 23,424 at 20 clients, 55,680 at 48.

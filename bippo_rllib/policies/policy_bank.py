@@ -23,19 +23,26 @@ class PolicyBank(MultiRLModule):
 
     ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made when first asked for; state
     dicts are what RLlib expects, ``{policy id: {name: array}}``. A checkpoint of the bank is one file whatever the
-    number of policies. Rows are never renumbered and capacity doubles, so adding a policy costs O(1) on average and
-    touches no other.
+    number of policies. A policy keeps the slot (the index of its row) it was given, and capacity doubles, so adding a
+    policy costs O(1) on average and touches no other.
 
     ``model_config`` keys: ``policy_ids``, ``hidden_size``, ``seed``.
+
+    Attributes:
+        layout: What lies where in a row.
+        flat: ``[capacity, size]`` parameters.
+        slots: Policy id -> slot.
+        ids: Policy id by slot; removed policies keep their place.
     """
 
     def setup(self) -> None:
+        """Builds the policies named in ``model_config``."""
         self.framework = "torch"
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
         self.layout = ParameterLayout(obs_dim, self.model_config["hidden_size"])
         self.flat = torch.zeros(0, self.layout.size)
-        self.rows: dict[str, int] = {}
-        self._next_row = 0
+        self.slots: dict[str, int] = {}
+        self.ids: list[str] = []
         self._rl_modules = _PolicyViews(self)
         self.add_policies(self.model_config["policy_ids"])
 
@@ -44,45 +51,46 @@ class PolicyBank(MultiRLModule):
         """Rows in the stack, those of no policy included."""
         return self.flat.shape[0]
 
-    def row_index(self, policy_ids: Sequence[str]) -> np.ndarray:
-        """``int64[P]`` rows of the named policies."""
-        return np.array([self.rows[policy_id] for policy_id in policy_ids], dtype=np.int64)
+    def slots_of(self, policy_ids: Sequence[str]) -> np.ndarray:
+        """``int64[P]`` slots of the named policies."""
+        return np.array([self.slots[policy_id] for policy_id in policy_ids], dtype=np.int64)
 
     def add_policies(self, policy_ids: Sequence[str]) -> None:
         """Adds fresh policies, each in a row of its own; every other policy keeps its bits."""
-        new = [policy_id for policy_id in policy_ids if policy_id not in self.rows]
-        if self._next_row + len(new) > self.capacity:
-            self.flat = grow_rows(self.flat, max(2 * self.capacity, self._next_row + len(new)))
+        new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
+        needed = len(self.ids) + len(new)
+        if needed > self.capacity:
+            self.flat = grow_rows(self.flat, max(2 * self.capacity, needed))
             self._rl_modules.refresh()
-        for policy_id in new:
-            self.flat[self._next_row] = initial_parameters(self.layout, self.model_config["seed"], policy_id)
-            self.rows[policy_id] = self._next_row
-            self._next_row += 1
+        for slot, policy_id in enumerate(new, start=len(self.ids)):
+            self.flat[slot] = initial_parameters(self.layout, self.model_config["seed"], policy_id)
+            self.slots[policy_id] = slot
+        self.ids += new
 
     def remove_policy(self, policy_id: str) -> None:
-        """Forgets a policy; its row is not reused."""
+        """Forgets a policy; its slot is not reused."""
         del self._rl_modules[policy_id]
 
-    def act(self, rows: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
-        """One forward pass of the policies in ``rows`` (``int64[P]``).
+    def act(self, slots: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
+        """One forward pass of P policies.
 
         Args:
-            rows: Whose turn it is.
+            slots: ``int64[P]`` of the policies.
             observations: ``float32[P, obs_dim]``, one each.
 
         Returns:
             ``action_dist_inputs`` ``[P, 2]``, ``actions``, ``action_logp`` and ``participation_suggestion`` ``[P]``.
         """
         with torch.no_grad():
-            parameters = self.layout.views(self._pick(rows))
+            parameters = self.layout.views(self._pick(slots))
             logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
             return {column: tensor.numpy() for column, tensor in policy_outputs(logits).items()}
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """``{policy id: {name: array}}`` of the policies asked for, all by default."""
-        ids = [p for p in self.rows if self._check_component(p, components, not_components)]
+        ids = [p for p in self.slots if self._check_component(p, components, not_components)]
         arrays = {name: tensor.numpy() for name, tensor in self.layout.views(self.flat).items()}
-        return {p: {name: array[self.rows[p]].copy() for name, array in arrays.items()} for p in ids}
+        return {p: {name: array[self.slots[p]].copy() for name, array in arrays.items()} for p in ids}
 
     def set_state(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Restores ``get_state``, in place. Policies that are not here yet are added.
@@ -93,7 +101,7 @@ class PolicyBank(MultiRLModule):
         if state:
             values = torch.stack([self.layout.row(policy) for policy in state.values()])
             self.add_policies(list(state))
-            self.flat[torch.from_numpy(self.row_index(list(state)))] = values
+            self.flat[torch.from_numpy(self.slots_of(list(state)))] = values
 
     def get_checkpointable_components(self) -> list:
         """None: all policies are in the bank's own state, one file."""
@@ -105,18 +113,18 @@ class PolicyBank(MultiRLModule):
             "observation_space": self.observation_space,
             "action_space": self.action_space,
             "inference_only": False,
-            "model_config": {**self.model_config, "policy_ids": list(self.rows)},
+            "model_config": {**self.model_config, "policy_ids": list(self.slots)},
         }
 
     def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
-        policy_ids = [policy_id for policy_id in batch if policy_id in self.rows]
+        policy_ids = [policy_id for policy_id in batch if policy_id in self.slots]
         for policy_id in policy_ids:
             if len(batch[policy_id][Columns.OBS]) != 1:
                 raise ValueError(shared_policy_message(policy_id, len(batch[policy_id][Columns.OBS])))
         if not policy_ids:
             return {}
         observations = torch.cat([batch[policy_id][Columns.OBS] for policy_id in policy_ids])
-        outputs = self.act(self.row_index(policy_ids), observations.numpy())
+        outputs = self.act(self.slots_of(policy_ids), observations.numpy())
         return {
             policy_id: {column: array[i : i + 1] for column, array in outputs.items()}
             for i, policy_id in enumerate(policy_ids)
@@ -128,12 +136,12 @@ class PolicyBank(MultiRLModule):
     def _forward_exploration(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
         return self._forward(batch)
 
-    def _pick(self, rows: np.ndarray) -> Tensor:
-        """Parameters of ``rows``; a view, not a copy, where these are consecutive."""
-        first, last = int(rows[0]), int(rows[-1])
-        if last - first + 1 == len(rows) and bool((np.diff(rows) == 1).all()):
+    def _pick(self, slots: np.ndarray) -> Tensor:
+        """Parameters in ``slots``; a view, not a copy, where these are consecutive."""
+        first, last = int(slots[0]), int(slots[-1])
+        if last - first + 1 == len(slots) and bool((np.diff(slots) == 1).all()):
             return self.flat[first : last + 1]
-        return self.flat[torch.from_numpy(rows)]
+        return self.flat[torch.from_numpy(slots)]
 
 
 class _PolicyViews(MutableMapping[str, ClientPolicy]):
@@ -146,37 +154,36 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
     def __getitem__(self, policy_id: str) -> ClientPolicy:
         if policy_id not in self._made:
             bank = self._bank
-            row = bank.rows[policy_id]
             config = {"hidden_size": bank.layout.hidden_size, "seed": bank.model_config["seed"], "policy_id": policy_id}
             self._made[policy_id] = ClientPolicy(
                 observation_space=bank.observation_space, action_space=bank.action_space, model_config=config
             )
-            self._view(self._made[policy_id], row)
+            self._view(self._made[policy_id], bank.slots[policy_id])
         return self._made[policy_id]
 
     def __setitem__(self, policy_id: str, policy: RLModule) -> None:
         self._bank.set_state({policy_id: policy.get_state()})
 
     def __delitem__(self, policy_id: str) -> None:
-        del self._bank.rows[policy_id]
+        del self._bank.slots[policy_id]
         self._made.pop(policy_id, None)
 
     def __contains__(self, policy_id: object) -> bool:
-        return policy_id in self._bank.rows
+        return policy_id in self._bank.slots
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._bank.rows)
+        return iter(self._bank.slots)
 
     def __len__(self) -> int:
-        return len(self._bank.rows)
+        return len(self._bank.slots)
 
     def refresh(self) -> None:
         """Points all parameters at the bank's tensors, after these were replaced."""
         for policy_id, policy in self._made.items():
-            self._view(policy, self._bank.rows[policy_id])
+            self._view(policy, self._bank.slots[policy_id])
 
-    def _view(self, policy: ClientPolicy, row: int) -> None:
-        views = self._bank.layout.views(self._bank.flat[row : row + 1])
+    def _view(self, policy: ClientPolicy, slot: int) -> None:
+        views = self._bank.layout.views(self._bank.flat[slot : slot + 1])
         for name, parameter in policy.named_parameters():
             parameter.data = views[name][0]
 

@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bippo_rllib.policies.agents import CENTRAL
+
 _MODULES = Path("learner_group", "learner", "rl_module")
 _STATE = "module_state.pkl"
-_CENTRAL = "central"
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class PolicyPlan:
+class PolicyShape:
     """Whose policies there are, and how large.
 
     Attributes:
-        clients: Policy ids; of a central network whom it is for, in agent order.
+        clients: Policy ids; of a central network its clients, in agent order.
         obs_dim: Inputs of each actor and critic.
-        hidden_size: Their hidden units.
+        hidden_size: Hidden units of each.
         central: One network for all clients instead of one each.
     """
 
@@ -33,7 +34,7 @@ class PolicyPlan:
 
     @property
     def kind(self) -> str:
-        """In words."""
+        """Description for error messages."""
         return f"one central network for {len(self.clients)} clients" if self.central else "a policy for each client"
 
 
@@ -43,21 +44,21 @@ class SavedPolicies:
 
     Attributes:
         folder: The checkpoint.
-        plan: Whose policies, and how large.
+        shape: Whose policies, and how large.
         state: State dict of the RLModule: policy id -> name -> array, or the central network's.
     """
 
     folder: Path
-    plan: PolicyPlan
+    shape: PolicyShape
     state: Mapping[str, Any]
 
-    def check_fit(self, wanted: PolicyPlan) -> None:
+    def check_fit(self, wanted: PolicyShape) -> None:
         """Refuses policies that cannot start an algorithm with ``wanted`` policies.
 
         Raises:
             ValueError: Naming what differs on both sides.
         """
-        found = self.plan
+        found = self.shape
         if found.central != wanted.central:
             raise ValueError(f"{self.folder} holds {found.kind}, but {wanted.kind} is to start from it")
         if set(found.clients) != set(wanted.clients):
@@ -86,14 +87,14 @@ def policies_file(folder: str | Path) -> Path:
         ValueError: If there is none.
     """
     modules = Path(folder) / _MODULES
-    for file in (modules / _CENTRAL / _STATE, modules / _STATE):
+    for file in (modules / CENTRAL / _STATE, modules / _STATE):
         if file.is_file():
             return file
     raise ValueError(f"no policies at {modules}; give the folder that Bippo.save_to_path wrote")
 
 
 def policies_sha256(folder: str | Path) -> str:
-    """Hash of that file."""
+    """SHA-256 of ``policies_file(folder)``."""
     return hashlib.sha256(policies_file(folder).read_bytes()).hexdigest()
 
 
@@ -108,11 +109,11 @@ def read_policies(folder: str | Path) -> SavedPolicies:
     file = policies_file(folder)
     try:
         state = pickle.loads(file.read_bytes())
-        central = file.parent.name == _CENTRAL
+        central = file.parent.name == CENTRAL
         example = state["parameters"] if central else next(iter(state.values()))
         hidden_size, obs_dim = example["actor.0.weight"].shape
         clients = state["clients"] if central else state
-        return SavedPolicies(Path(folder), PolicyPlan(tuple(clients), obs_dim, hidden_size, central), state)
+        return SavedPolicies(Path(folder), PolicyShape(tuple(clients), obs_dim, hidden_size, central), state)
     except Exception as error:
         raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
 

@@ -3,74 +3,39 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
-from ray.rllib.utils.metrics import (
-    MODULE_TO_ENV_CONNECTOR,
-    RLMODULE_INFERENCE_TIMER,
-    SAMPLE_TIMER,
-)
+from ray.rllib.utils import force_list
+from ray.rllib.utils.metrics import MODULE_TO_ENV_CONNECTOR, RLMODULE_INFERENCE_TIMER, SAMPLE_TIMER
 
-from bippo_rllib.learning.experience import StepExperience, entries_of
+from bippo_rllib.learning.experience import Step, StepExperience
+from bippo_rllib.policies.actor_critic import PARTICIPATE
 from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
-from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
-from bippo_rllib.selection.agent_columns import AgentColumn, AgentOrder
-from bippo_rllib.selection.columns import PARTICIPATED
+from bippo_rllib.runners.base_env_runner import BaseEnvRunner
+from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
+from bippo_rllib.selection.columns import AgentColumn, AgentOrder
 
 
-@dataclass
-class RunningEpisode:
-    """The episode as connector pieces and callbacks see it: the latest observations and infos of the live agents."""
-
-    id_: str
-    agent_ids: list[str]
-    observations: Mapping[str, np.ndarray]
-    infos: Mapping[str, Mapping[str, Any]]
-    env_t: int = 0
-    is_done: bool = False
-
-    def get_observations(self, indices: int = -1) -> Mapping[str, np.ndarray]:
-        """Latest observation of each live agent."""
-        return self.observations
-
-    def get_infos(self, indices: int = -1) -> Mapping[str, Mapping[str, Any]]:
-        """Latest info of each live agent."""
-        return self.infos
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One step of the N live agents, in agent order, as the environment and the sampler left it."""
-
-    observations: np.ndarray  #: ``float32[N, obs_dim]`` state they acted in
-    took_part: np.ndarray  #: ``bool[N]`` participated, and its work was not lost
-    log_probs: np.ndarray  #: ``float32[N]``
-    after: Mapping[str, np.ndarray]  #: observation of each agent after the step
-    rewards: Mapping[str, float]
-    gone: Collection[str]  #: agents that left with the step
-    over: bool  #: whether the episode is
-
-
-class BippoEnvRunner(EpisodeEnvRunner):
-    """The default runner. Same selections and updates, bit for bit, as ``EpisodeEnvRunner``, whatever is O(agents) in
-    Python there being array work here.
+class BippoEnvRunner(BaseEnvRunner):
+    """The default runner: the same selections and updates, bit for bit, as ``EpisodeEnvRunner``, on arrays.
 
     The module-to-env pipeline is RLlib's, holding the user's pieces and the budget sampler; columns are
-    ``AgentColumn``s. Pieces and callbacks get a ``RunningEpisode`` in place of a ``MultiAgentEpisode``. It uses the
-    policy bank of the learner, so there are no weights to sync.
+    ``AgentColumn``s. Pieces and callbacks get a ``RunningEpisode`` in place of a ``MultiAgentEpisode``.
+
+    Attributes:
+        module: The learner's policy bank, so that there are no weights to sync; ``Bippo.setup`` hands it over.
     """
 
     module: Any
 
     def make_module(self) -> None:
-        """``Bippo.setup`` hands over the learner's bank; a second one would only cost memory."""
+        """Makes none: a bank beside the learner's would only cost memory."""
         self.module = None
 
     def get_spaces(self) -> dict[str, Any]:
@@ -89,7 +54,7 @@ class BippoEnvRunner(EpisodeEnvRunner):
         explore: bool | None = None,
         force_reset: bool = False,
         **kwargs: Any,
-    ) -> list[StepExperience]:
+    ) -> list[Step]:
         """Steps the environment.
 
         Args:
@@ -100,17 +65,17 @@ class BippoEnvRunner(EpisodeEnvRunner):
             **kwargs: ``random_actions`` of the stock runner is refused.
 
         Returns:
-            One ``StepExperience`` per step.
+            Experience of each step.
         """
         if kwargs.get("random_actions"):
             raise ValueError("random_actions=True would ignore the budget; use .training(sampler='random') instead")
-        _ = self.sampler_connector
+        _ = self.sampler_connector  # refuses a missing one before anything is stepped
         explore = self.config.explore if explore is None else explore
         with self.metrics.log_time(SAMPLE_TIMER):
             if force_reset or num_episodes is not None or self._needs_initial_reset:
                 self._begin_episode(self._seed if self._needs_initial_reset else None)
             self._needs_initial_reset = num_episodes is not None
-            steps: list[StepExperience] = []
+            steps: list[Step] = []
             ended = 0
             while ended < num_episodes if num_episodes is not None else len(steps) < (num_timesteps or 1):
                 steps.append(self._step(explore))
@@ -131,10 +96,7 @@ class BippoEnvRunner(EpisodeEnvRunner):
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Connectors, counters and the running episode. The bank is the learner's, and saved there."""
-        skipped = [
-            *([not_components] if isinstance(not_components, str) else not_components or []),
-            COMPONENT_RL_MODULE,
-        ]
+        skipped = [*force_list(not_components), COMPONENT_RL_MODULE]
         return super().get_state(components, not_components=skipped, **kwargs)
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
@@ -154,7 +116,7 @@ class BippoEnvRunner(EpisodeEnvRunner):
 
     def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
         """One forward pass for all live agents: ``[N, obs_dim]`` -> module outputs, ``[N]`` each."""
-        return self.module.act(self._rows, observations)
+        return self.module.act(self._slots, observations)
 
     @property
     def _observation_shape(self) -> tuple[int, ...]:
@@ -171,56 +133,75 @@ class BippoEnvRunner(EpisodeEnvRunner):
         self._policies = [self.config.policy_mapping_fn(agent_id, self._episode) for agent_id in agents]
         keys = [(self._episode.id_, a, p) for a, p in zip(agents, self._policies, strict=True)]
         self._order = AgentOrder.of(keys)
-        self._seat()
+        self._prepare_policies()
 
-    def _seat(self) -> None:
-        """Gets the bank ready for the live agents."""
-        policies = self._policies
-        self.module.add_policies(policies)  # an agent nobody announced gets a fresh policy; known ones stay as they are
-        self._rows = self.module.row_index(policies)
-        shared = np.flatnonzero(np.bincount(self._rows, minlength=1) > 1)
-        if shared.size:
-            shared_id = next(p for p in policies if self.module.rows[p] == shared[0])
-            raise ValueError(shared_policy_message(shared_id, int((self._rows == shared[0]).sum())))
+    def _prepare_policies(self) -> None:
+        """Fits the bank to the live agents: one that nobody announced gets a fresh policy."""
+        self.module.add_policies(self._policies)
+        self._slots = self.module.slots_of(self._policies)
+        agents_per_slot = np.bincount(self._slots, minlength=1)
+        if agents_per_slot.max() > 1:
+            shared = int(agents_per_slot.argmax())
+            raise ValueError(shared_policy_message(self.module.ids[shared], int(agents_per_slot[shared])))
 
-    def _step(self, explore: bool) -> StepExperience:
+    def _step(self, explore: bool) -> Step:
         if self._episode.is_done:
             self._begin_episode(None)
-        episode, agents = self._episode, self._episode.agent_ids
-        observations = entries_of(episode.observations, agents, "observation", *self._observation_shape)
+        transition = self._step_environment(explore)
+        experience = self._experience_of(transition)
+        self._advance(transition)
+        return experience
+
+    def _step_environment(self, explore: bool) -> Transition:
+        agents = self._episode.agent_ids
+        observations = stack_entries(self._episode.observations, agents, "observation", *self._observation_shape)
         columns = self._decide(observations, explore)
-        actions = columns[Columns.ACTIONS].array.tolist()
-        after, rewards, terminateds, truncateds, infos = self._environment.step(dict(zip(agents, actions, strict=True)))
-        took_part = columns[PARTICIPATED].array > 0.5
+        actions = columns[Columns.ACTIONS].array
+        joint_action = dict(zip(agents, actions.tolist(), strict=True))
+        after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
+        took_part = actions == PARTICIPATE
         for i in np.flatnonzero(took_part):
             took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
-        over = bool(terminateds["__all__"] or truncateds["__all__"])
-        gone = {a for a in agents if terminateds.get(a) or truncateds.get(a)}
-        log_probs = columns[Columns.ACTION_LOGP].array
-        experience = self._experience(Outcome(observations, took_part, log_probs, after, rewards, gone, over))
-        episode.observations = {a: o for a, o in after.items() if a not in gone} if gone else after
-        episode.infos, episode.is_done, episode.env_t = infos, over, episode.env_t + 1
+        return Transition(
+            observations=observations,
+            took_part=took_part,
+            log_probs=columns[Columns.ACTION_LOGP].array,
+            next_observations=after,
+            rewards=rewards,
+            infos=infos,
+            departed={a for a in agents if terminateds.get(a) or truncateds.get(a)},
+            episode_over=bool(terminateds["__all__"] or truncateds["__all__"]),
+        )
+
+    def _experience_of(self, transition: Transition) -> Step:
+        """What the learner takes: here, the participants' experience."""
+        agents, index = self._episode.agent_ids, np.flatnonzero(transition.took_part)
+        participants = [agents[i] for i in index]
+        departed = [i for i, agent in enumerate(agents) if agent in transition.departed]
+        return StepExperience(
+            slots=self._slots[index],
+            observations=transition.observations[index],
+            next_observations=stack_entries(
+                transition.next_observations, participants, "observation", *self._observation_shape
+            ),
+            log_probs=transition.log_probs[index],
+            rewards=stack_entries(transition.rewards, participants, "reward"),
+            departed=self._slots[departed],
+            episode_over=transition.episode_over,
+        )
+
+    def _advance(self, transition: Transition) -> None:
+        """Moves the episode past the step and reports it to metrics and callbacks."""
+        episode, departed, over = self._episode, transition.departed, transition.episode_over
+        after = transition.next_observations
+        episode.observations = {a: o for a, o in after.items() if a not in departed} if departed else after
+        episode.infos, episode.is_done, episode.env_t = transition.infos, over, episode.env_t + 1
         self._increase_sampled_metrics(1, after, episode)
-        self._count(1, float(sum(rewards.values())), over)
+        self._count(1, float(sum(transition.rewards.values())), over)
         self._make_on_episode_callback("on_episode_end" if over else "on_episode_step", 0, [episode])
         self._ongoing_episodes_for_metrics.clear()
         if not over:
             self._set_agents(episode.observations)
-        return experience
-
-    def _experience(self, step: Outcome) -> Any:
-        """What the step taught."""
-        agents, index = self._episode.agent_ids, np.flatnonzero(step.took_part)
-        participants = [agents[i] for i in index]
-        return StepExperience(
-            policy_ids=[self._policies[i] for i in index],
-            observations=step.observations[index],
-            next_observations=entries_of(step.after, participants, "observation", *self._observation_shape),
-            log_probs=step.log_probs[index],
-            rewards=entries_of(step.rewards, participants, "reward"),
-            left=[p for a, p in zip(agents, self._policies, strict=True) if a in step.gone],
-            episode_over=step.over,
-        )
 
     def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, AgentColumn]:
         with self.metrics.log_time(RLMODULE_INFERENCE_TIMER):

@@ -96,10 +96,10 @@ class ParallelEnvAdapter(MultiAgentEnv):
         return observations, rewards, terminateds, truncateds, infos
 
     def get_state(self) -> dict[str, Any] | None:
-        """Everything needed to go on in mid-episode; None if the environment has no ``get_state``/``set_state``."""
+        """Everything needed to resume during an episode; None if the environment has no ``get_state``/``set_state``."""
         if not hasattr(self.parallel_env, "get_state"):
             return None
-        # Without the last words of agents that have just left: nobody will act on these.
+        # Without final observations of agents that left: nobody will act on these.
         observations, infos = ({agent: entries[agent] for agent in self.agents} for entries in self._last)
         return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
 

@@ -1,8 +1,115 @@
-"""Names of the columns that travel beside RLlib's own from bank to sampler to learner."""
+"""Columns that connector pieces read and write: one array for all agents, readable as RLlib's dicts."""
 
-#: P(participate | s) of each agent: what the sampler ranks. Pieces before the sampler may put any score in its place;
-#: ``-inf`` means that the agent is no candidate.
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Column of P(participate | s) of each agent: what the sampler ranks. Pieces before the sampler may put any score in
+#: its place; ``-inf`` means that the agent is no candidate.
 SUGGESTION = "participation_suggestion"
 
-#: 1.0 for each agent the sampler selected, else 0.0: what the learner trains on.
-PARTICIPATED = "participated"
+#: RLlib's key of an agent in a batch: (episode id, agent id, policy id).
+AgentKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class AgentOrder:
+    """The agents of a step, sorted by id, shared by all columns of the step."""
+
+    keys: tuple[AgentKey, ...]
+    index: Mapping[AgentKey, int]
+
+    @classmethod
+    def of(cls, keys: Sequence[AgentKey]) -> AgentOrder:
+        """The order of ``keys``, sorted."""
+        ordered = tuple(sorted(keys))
+        return cls(ordered, {key: i for i, key in enumerate(ordered)})
+
+
+class AgentColumn(MutableMapping[AgentKey, list]):
+    """One column: ``array[i]`` belongs to ``order.keys[i]``.
+
+    As a mapping it is what RLlib's pieces expect at this place, ``{key: [item]}``; writing an item writes the array.
+    """
+
+    def __init__(self, order: AgentOrder, array: np.ndarray) -> None:
+        self.order, self.array = order, array
+
+    def __getitem__(self, key: AgentKey) -> list:
+        return [self.array[self.order.index[key]]]
+
+    def __setitem__(self, key: AgentKey, items: Sequence[Any]) -> None:
+        self.array[self.order.index[key]] = items[0]
+
+    def __delitem__(self, key: AgentKey) -> None:
+        raise TypeError(f"{key} cannot be removed: every agent of the step needs an action")
+
+    def __iter__(self) -> Iterator[AgentKey]:
+        return iter(self.order.keys)
+
+    def __len__(self) -> int:
+        return len(self.order.keys)
+
+
+def order_of(column: Mapping[AgentKey, Any]) -> AgentOrder:
+    """The agents of a column, be it ours or RLlib's dict."""
+    return column.order if isinstance(column, AgentColumn) else AgentOrder.of(list(column))
+
+
+def values_of(column: Mapping[AgentKey, Any], order: AgentOrder) -> np.ndarray:
+    """The column's items as one array in ``order``."""
+    if isinstance(column, AgentColumn) and column.order is order:
+        return column.array
+    return np.array([column[key][0] for key in order.keys])
+
+
+def column_like(column: Mapping[AgentKey, Any], order: AgentOrder, array: np.ndarray) -> MutableMapping[AgentKey, list]:
+    """``array`` as a column of the same kind as ``column``."""
+    if isinstance(column, AgentColumn):
+        return AgentColumn(order, array)
+    return {key: [array[i]] for i, key in enumerate(order.keys)}
+
+
+def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str) -> np.ndarray:
+    """``float64[len(agents)]``: what each agent's info holds under ``key``.
+
+    Args:
+        infos: Info by agent.
+        agents: Agents to read.
+        key: Info key.
+        named_by: The setting that names the key, for the error.
+
+    Raises:
+        ValueError: If an info lacks the key; the message names the agent, what it has and the setting.
+    """
+    try:
+        return np.array([infos[agent_id][key] for agent_id in agents], dtype=np.float64)
+    except KeyError:
+        without = next(agent_id for agent_id in agents if key not in infos.get(agent_id, {}))
+        found = ", ".join(sorted(map(str, infos.get(without, {})))) or "nothing"
+        raise ValueError(
+            f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
+            f"and every step, under the name given in {named_by}"
+        ) from None
+
+
+def finite_info_values(
+    infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str
+) -> np.ndarray:
+    """As ``info_values``, for numbers that must be finite.
+
+    Raises:
+        ValueError: If an info lacks the key or has NaN or infinity under it; the message names agent and setting.
+    """
+    values = info_values(infos, agents, key, named_by)
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"the info of {agents[index]!r} has {key!r} = {values[index]}; {named_by} needs a finite number from every "
+            "agent"
+        )
+    return values

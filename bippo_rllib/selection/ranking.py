@@ -9,8 +9,7 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.selection.agent_columns import column_like, info_values, order_of
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, order_of
 
 
 class InfoRanking(ConnectorV2):
@@ -52,15 +51,17 @@ class InfoRanking(ConnectorV2):
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+        """Writes ``participation_suggestion``."""
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch
         order = order_of(suggestions)
         agents = [agent_id for _, agent_id, _ in order.keys]
         infos = episodes[0].get_infos(-1)
-        scores = self._sign * _finite(infos, agents, self._score_key, "score_key")
+        named_by = "BippoConfig.rank_by(score_key=...)"
+        scores = self._sign * finite_info_values(infos, agents, self._score_key, named_by)
         if self._candidates is not None:
-            sizes = _finite(infos, agents, self._size_key, "size_key")
+            sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.rank_by(size_key=...)")
             drawn = draw_candidates(sizes, self._candidates, self._rng)
             scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
         batch[SUGGESTION] = column_like(suggestions, order, scores)
@@ -96,11 +97,3 @@ def draw_candidates(sizes: np.ndarray, count: int, rng: np.random.Generator) -> 
     if count == 0:
         return np.empty(0, dtype=np.int64)
     return rng.choice(len(sizes), size=count, replace=False, p=sizes / sizes.sum())
-
-
-def _finite(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, setting: str) -> np.ndarray:
-    values = info_values(infos, agents, key, f"BippoConfig.rank_by({setting}=...)")
-    if not np.isfinite(values).all():
-        agent, value = next((a, v) for a, v in zip(agents, values, strict=True) if not np.isfinite(v))
-        raise ValueError(f"the info of {agent!r} has {key!r} = {value}; ranking needs finite numbers")
-    return values

@@ -10,14 +10,15 @@ import numpy as np
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
 
-STRATEGIES = ("epsilon_greedy", "stochastic", "greedy", "random")
+STRATEGIES = ("epsilon_greedy", "stochastic", "odds", "greedy", "random")
 
 
 class BudgetSampler:
     """Picks clients one by one until nothing affordable is left.
 
     A client is affordable while ``spent + cost <= budget * (1 + 1e-9)``. One that does not fit is skipped, so the
-    selection is maximal: no client left out would still fit. Ties are broken by a random draw.
+    selection is maximal, no client left out would still fit, unless ``outside_odds`` is set. Ties are broken by a
+    random draw.
 
     A score of ``-inf`` means "not a candidate": such a client is never picked, by no strategy and in no exploration,
     even if the budget then stays unspent.
@@ -26,14 +27,25 @@ class BudgetSampler:
 
     * ``epsilon_greedy`` (BIPPO): with probability epsilon a uniformly random one, else the highest score;
     * ``stochastic`` (IPPO, PPO): drawn in proportion to the scores, uniformly if all of them are 0;
+    * ``odds`` (not the paper's): drawn in proportion to the odds ``p / (1 - p)`` of the scores, which must be
+      probabilities. Each pick is a softmax over logits, so that the order picked is a Plackett-Luce draw (Luce,
+      "Individual Choice Behavior", 1959; Plackett, "The Analysis of Permutations", 1975) under a budget. Clients with
+      score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves.
+      With ``outside_odds`` above 0 spending no more is one of the choices from the second pick on, the outside option
+      of a logit choice model (McFadden, "Conditional Logit Analysis of Qualitative Choice Behavior", 1974), so that
+      what is left of a budget is not forced upon clients that nobody wants;
     * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
     * ``random`` (FedAvg): uniformly, whatever the scores.
+
+    ``epsilon`` is the current rate; the other arguments but the seed are attributes of the same name.
 
     Args:
         strategy: One of the above.
         epsilon: Initial exploration rate, in [0, 1]. Used by ``epsilon_greedy`` only, as are the next two.
         epsilon_decay: Factor applied to epsilon once per ``select`` with ``explore=True``, in (0, 1].
         epsilon_min: Epsilon never decays below this, in [0, 1].
+        outside_odds: Odds of spending no more, finite and at least 0: 1 are those of a client with score 0.5. Used by
+            ``odds`` only; 0 spends as much as fits.
         seed: Seed of the sampler's own generator (int, sequence of ints, ``SeedSequence`` or None).
 
     Raises:
@@ -47,6 +59,7 @@ class BudgetSampler:
         epsilon: float = 1.0,
         epsilon_decay: float = 0.9,
         epsilon_min: float = 0.05,
+        outside_odds: float = 0.0,
         seed: int | Sequence[int] | np.random.SeedSequence | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
@@ -56,10 +69,13 @@ class BudgetSampler:
                 raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
         if epsilon_decay == 0.0:
             raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
+        if not 0.0 <= outside_odds < np.inf:
+            raise ValueError(f"outside_odds is {outside_odds}; it must be finite and at least 0")
         self.strategy = strategy
         self.epsilon = float(epsilon)
-        self._epsilon_decay = float(epsilon_decay)
-        self._epsilon_min = float(epsilon_min)
+        self.epsilon_decay = float(epsilon_decay)
+        self.epsilon_min = float(epsilon_min)
+        self.outside_odds = float(outside_odds)
         self._rng = np.random.default_rng(seed)
 
     def select(
@@ -75,11 +91,11 @@ class BudgetSampler:
 
         Args:
             scores: ``[N]`` participation suggestions; any order-preserving score will do, ``-inf`` for a client that
-                is no candidate. ``stochastic`` needs the others finite and at least 0.
+                is no candidate. ``stochastic`` needs the others finite and at least 0, ``odds`` in [0, 1].
             costs: ``[N]`` cost of each client in the unit of the budget, at least 0. An infinite cost is never paid.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
-            explore: If False, ``epsilon_greedy`` and ``stochastic`` pick greedily and epsilon does not decay;
-                ``random`` stays random.
+            explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` pick greedily and epsilon does not
+                decay; ``random`` stays random.
             names: ``[N]`` client names for error messages; indices are used without them.
 
         Returns:
@@ -92,13 +108,8 @@ class BudgetSampler:
         scores, costs = _checked(scores, costs, budget, self.strategy, names)
         selected = self._picks(scores, costs, float(budget), explore)
         if explore and self.strategy == "epsilon_greedy":
-            self.epsilon = max(self.epsilon * self._epsilon_decay, self._epsilon_min)
+            self.epsilon = max(self.epsilon * self.epsilon_decay, self.epsilon_min)
         return np.asarray(selected, dtype=np.int64)
-
-    @property
-    def epsilon_min(self) -> float:
-        """Epsilon never decays below this."""
-        return self._epsilon_min
 
     def get_state(self) -> dict[str, Any]:
         """Returns epsilon and the generator's state."""
@@ -111,31 +122,59 @@ class BudgetSampler:
 
     def _picks(self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool) -> list[int]:
         limit = budget * (1.0 + BUDGET_TOLERANCE)
-        left = np.isfinite(costs) & (scores > -np.inf)
+        remaining = np.isfinite(costs) & (scores > -np.inf)
         spent = 0.0
         selected: list[int] = []
         while True:
-            candidates = np.flatnonzero(left & (spent + costs <= limit))
-            if candidates.size == 0:
+            affordable = np.flatnonzero(remaining & (spent + costs <= limit))
+            if affordable.size == 0 or (selected and explore and self._spends_no_more(scores[affordable])):
                 return selected
-            pick = int(self._pick(scores, candidates, explore))
-            left[pick] = False
+            pick = int(self._pick(scores, affordable, explore))
+            remaining[pick] = False
             spent += float(costs[pick])
             selected.append(pick)
 
-    def _pick(self, scores: np.ndarray, candidates: np.ndarray, explore: bool) -> int:
+    def _spends_no_more(self, scores: np.ndarray) -> bool:
+        if self.strategy != "odds" or self.outside_odds == 0.0:
+            return False
+        with np.errstate(over="ignore"):
+            odds = np.exp(log_odds(scores)).sum()
+        return bool(self._rng.random() * (self.outside_odds + odds) < self.outside_odds)
+
+    def _pick(self, scores: np.ndarray, affordable: np.ndarray, explore: bool) -> int:
         if self.strategy == "random":
-            return self._rng.choice(candidates)
+            return self._rng.choice(affordable)
         if explore and self.strategy == "epsilon_greedy" and self._rng.random() < self.epsilon:
-            return self._rng.choice(candidates)
-        candidate_scores = scores[candidates]
-        if explore and self.strategy == "stochastic":
-            # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
-            peak = candidate_scores.max()
-            weights = candidate_scores / peak if peak > 0.0 else np.ones(candidates.size)
-            return self._rng.choice(candidates, p=weights / weights.sum())
-        best = candidates[candidate_scores == candidate_scores.max()]
+            return self._rng.choice(affordable)
+        eligible_scores = scores[affordable]
+        if explore and self.strategy in _WEIGHTS:
+            weights = _WEIGHTS[self.strategy](eligible_scores)
+            return self._rng.choice(affordable, p=weights / weights.sum())
+        best = affordable[eligible_scores == eligible_scores.max()]
         return best[0] if best.size == 1 else self._rng.choice(best)
+
+
+def log_odds(probabilities: np.ndarray) -> np.ndarray:
+    """``log(p / (1 - p))`` of ``float64[N]`` probabilities: ``-inf`` at 0, ``inf`` at 1, accurate close to both."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities) - np.log1p(-probabilities)
+
+
+def _scaled_scores(scores: np.ndarray) -> np.ndarray:
+    # Scaled by the largest first: the sum of many huge, or the share of many tiny scores stays finite.
+    peak = scores.max()
+    return scores / peak if peak > 0.0 else np.ones(scores.size)
+
+
+def _scaled_odds(scores: np.ndarray) -> np.ndarray:
+    logits = log_odds(scores)
+    peak = logits.max()
+    if np.isinf(peak):  # only those with score 1, or all of them because all have score 0
+        return (logits == peak).astype(np.float64)
+    return np.exp(logits - peak)
+
+
+_WEIGHTS = {"stochastic": _scaled_scores, "odds": _scaled_odds}
 
 
 def _checked(
@@ -152,6 +191,9 @@ def _checked(
     if strategy == "stochastic":
         unfit = (scores == np.inf) | ((scores < 0.0) & (scores > -np.inf))
         _refuse(unfit, scores, "score", "finite and at least 0 to draw from (-inf for no candidate)", names)
+    if strategy == "odds":
+        unfit = (scores > 1.0) | ((scores < 0.0) & (scores > -np.inf))
+        _refuse(unfit, scores, "score", "a probability in [0, 1] to have odds (-inf for no candidate)", names)
     return scores, costs
 
 

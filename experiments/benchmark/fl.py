@@ -23,7 +23,7 @@ from experiments.benchmark.bare_fl import BareLoop
 from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
 from experiments.benchmark.result import Result, Row
 from experiments.cli import add_data_dir, add_scenario, at_least
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 MIN_ROUNDS = 20
 #: Printed with figures; who divides the printed times gets something else.
@@ -76,7 +76,7 @@ def fl(arguments: argparse.Namespace) -> Result:
         }
         for name, seconds in turns.items()
     ]
-    trained = f"{counted(arguments.clients, 'client')} train {counted(arguments.epochs, 'epoch')}"
+    trained = f"{pluralize(arguments.clients, 'client')} train {pluralize(arguments.epochs, 'epoch')}"
     heading = f"fl: {arguments.scenario.name}, {trained}, all are evaluated; {MEDIANS.format(arguments.rounds)}"
     return Result(heading, rows)
 
@@ -113,7 +113,7 @@ def _actor_executors(
     )
     plan = plan_here(config.execution)
     return {
-        counted(number, "actor"): RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number))
+        pluralize(number, "actor"): RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number))
         for number in numbers
     }
 

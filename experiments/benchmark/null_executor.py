@@ -26,13 +26,12 @@ class NullExecutor:
         self._sizes = [len(indices) for indices in partition.train]
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
-        """Every client returns the same weights."""
+        """See ``Executor``."""
         return aggregation.merged(self.train_each(weights, clients, key, epochs).values())
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
-        """The sum of each."""
-        value = (7 * key.round + 3 * sum(clients)) % 16 / 16
-        trained = torch.full_like(weights, value)
+        """Every client returns the same weights."""
+        trained = torch.full_like(weights, (7 * key.round + 3 * sum(clients)) % 16 / 16)
         return {client: aggregation.weighted(trained, self._sizes[client]) for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:

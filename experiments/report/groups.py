@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex, to_rgb
 from experiments.methods import is_reference
 from experiments.report.metrics import method_label, one_trial_per_seed
 from experiments.report.plots import REFERENCE_STYLE, STYLES, Style
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 _NAMES = {
     **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r")},
@@ -43,7 +43,7 @@ class Group(NamedTuple):
     @property
     def seeds(self) -> str:
         """``n = 3 seeds``."""
-        return f"n = {counted(self.num_seeds, 'seed')}"
+        return f"n = {pluralize(self.num_seeds, 'seed')}"
 
 
 def method_name(method: str) -> str:

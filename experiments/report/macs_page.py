@@ -38,7 +38,7 @@ _CLASSES = 10
 
 def macs_section(results: Results, output: Path) -> list[str]:
     """Returns Markdown of the report's section; the figure is written to ``output``."""
-    record, fl_round = results.resolved, {}
+    record, fl_round = results.federation_record, {}
     if record is not None:
         samples = sum(client.num_samples for client in record.clients) / len(record.clients)
         a_round = training_macs(record.model.macs_per_sample, samples, record.local_epochs)
@@ -58,7 +58,7 @@ def methods_macs(results: Results) -> list[RoundMacs]:
         for settings in [source.info.settings if source.info else {}]
     ]
     macs = [
-        round_macs(str(method), rows, results.resolved, epochs, hidden_size)
+        round_macs(str(method), rows, results.federation_record, epochs, hidden_size)
         for (method, epochs, hidden_size), rows in pd.concat(folders).groupby(["method", "epochs", "hidden_size"])
     ]
     return sorted(macs, key=lambda entry: results.methods.index(entry.method))

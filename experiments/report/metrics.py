@@ -10,8 +10,8 @@ import pandas as pd
 
 from experiments.methods import is_reference
 from experiments.report.statistics import Estimate
+from experiments.results.rows import WINDOW
 
-WINDOW = 10
 LATE_ROUND = 100
 _ROUNDING = 1e-9
 

@@ -19,7 +19,7 @@ from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, read_results
 from experiments.report.shortfalls import merged_shortfalls
 from experiments.report.tables import Record, text_table
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Report:
         rows = self.results.rows
         clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
         seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-        size = f"{counted(clients, 'client')}, {counted(rounds, 'round')}"
+        size = f"{pluralize(clients, 'client')}, {pluralize(rounds, 'round')}"
         heading = f"{self.results.scenario}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
         churn = find_churn(rows)
         return f"{heading}; {churn}" if churn else heading

@@ -93,9 +93,9 @@ class Results:
         return any(info.init_from for info in self.infos)
 
     @property
-    def resolved(self) -> FederationRecord | None:
+    def federation_record(self) -> FederationRecord | None:
         """The federation with its clients, from the first run.json that holds it."""
-        return next((info.resolved for info in self.infos if info.resolved is not None), None)
+        return next((info.federation_record for info in self.infos if info.federation_record is not None), None)
 
 
 def read_results(folders: Sequence[Path]) -> Results:

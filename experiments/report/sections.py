@@ -147,7 +147,7 @@ def _probing(rows: pd.DataFrame) -> list[str]:
 
 
 def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
-    record = report.results.resolved
+    record = report.results.federation_record
     figure = selection_figure(rows, record, report.heading)
     is_noisy = record is not None and record.noisy_clients
     noisy = " Noisy clients have wrong labels; energy to them: % of all energy spent on training." if is_noisy else ""
@@ -161,10 +161,10 @@ def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
 
 
 def _clients(report: Report, output: Path) -> list[str]:
-    resolved = report.results.resolved
-    if resolved is None:
+    record = report.results.federation_record
+    if record is None:
         return ["## Clients", "run.json does not hold the clients."]
-    figure = classes_figure(resolved, f"{report.results.scenario}: training samples per class and client")
+    figure = classes_figure(record, f"{report.results.scenario}: training samples per class and client")
     return ["## Clients", _image(figure, output, "classes", "Class distribution of the clients")]
 
 

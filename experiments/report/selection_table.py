@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.report.groups import groups
 from experiments.report.tables import Record
 from experiments.results.federation_record import ClientRecord, FederationRecord
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 
 _MOST_KINDS = 6
 
@@ -42,14 +42,14 @@ def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     counts = np.bincount(np.concatenate(rows["trained"].tolist()).astype(np.int64), minlength=len(clients))
     labels = np.array([len(client.labels) for client in clients])
     freqs = np.array([client.cpu_freq_hz for client in clients])
-    kinds = {counted(int(number), "label"): labels == number for number in np.unique(labels)[::-1]}
+    kinds = {pluralize(int(number), "label"): labels == number for number in np.unique(labels)[::-1]}
     if len(kinds) > _MOST_KINDS:
         kinds = {}
     if freqs.min() < freqs.max():
         kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()
     total = max(1, counts.sum())
     return {
-        f"{name} ({counted(int(members.sum()), 'client')})": f"{100 * counts[members].sum() / total:.0f} %"
+        f"{name} ({pluralize(int(members.sum()), 'client')})": f"{100 * counts[members].sum() / total:.0f} %"
         for name, members in kinds.items()
     }
 
@@ -66,4 +66,4 @@ def training_energy_j(rows: pd.DataFrame, clients: Sequence[int]) -> float:
 def _noisy_share(rows: pd.DataFrame, noisy: Sequence[int]) -> Record:
     everybody = (rows["energy_j"] - rows["probing_j"]).sum()
     share = 100 * training_energy_j(rows, noisy) / everybody if everybody > 0 else 0.0
-    return {f"energy to {counted(len(noisy), 'noisy client')}": f"{share:.0f} %"}
+    return {f"energy to {pluralize(len(noisy), 'noisy client')}": f"{share:.0f} %"}

@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, Source
-from experiments.results.naming import counted
+from experiments.results.naming import pluralize
 from experiments.results.run_info import RunInfo
 from experiments.study.asha_journal import stopped_trials
 
@@ -41,7 +41,7 @@ def failed_trainings(rows: pd.DataFrame) -> list[str]:
         clients = sorted({int(client) for failed in own["failed"] for client in failed})
         more = f" and {len(clients) - _MOST_LISTED} more" if len(clients) > _MOST_LISTED else ""
         named = f"client{'s' * (len(clients) > 1)} {', '.join(map(str, clients[:_MOST_LISTED]))}{more}"
-        lines.append(f"{trial}: training failed in {counted(len(own), 'round')}, of {named}")
+        lines.append(f"{trial}: training failed in {pluralize(len(own), 'round')}, of {named}")
     return lines
 
 

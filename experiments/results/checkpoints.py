@@ -1,4 +1,4 @@
-"""Checkpoints that can be told whole from half-written, and what a trial's folder has to go on from."""
+"""Checkpoints with a manifest, so that incomplete ones are detected, and where an interrupted trial resumes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from experiments.results.files import sha256
-from experiments.results.rows import COLUMN_NAMES, ROWS_FILE, SCHEMA, read_table, write_table
+from experiments.results.rows import ROWS_FILE, read_table, write_table
 
 MANIFEST = "manifest.json"
 RESUMED = "resumed_checkpoint"
@@ -19,25 +19,25 @@ RESUMED = "resumed_checkpoint"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A complete checkpoint, taken after `round`; `over` if no client was left then, so that no round can follow."""
+    """A complete checkpoint, taken after ``round``; ``over`` if no client was live then, so no round can follow."""
 
     path: Path
     round: int
-    over: bool = False
+    over: bool
 
 
 def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
-    """List every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
+    """Lists every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
     files = {str(path.relative_to(folder)): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     (folder / MANIFEST).write_text(json.dumps({"round": round_number, "over": over, "files": files}, indent=1))
 
 
 def checkpoint_at(folder: Path) -> Checkpoint | None:
-    """The checkpoint in `folder`, or None if it is not complete: killed while it was written or copied."""
+    """The checkpoint in ``folder``, or None if it is not complete: killed while it was written or copied."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         whole = all(sha256(folder / name) == digest for name, digest in manifest["files"].items())
-        return Checkpoint(folder, int(manifest["round"]), bool(manifest.get("over"))) if whole else None
+        return Checkpoint(folder, int(manifest["round"]), bool(manifest["over"])) if whole else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -57,10 +57,10 @@ def finished(trial_dir: Path, rounds: int) -> bool:
 
 
 def make_ready(trial_dir: Path) -> str:
-    """Prepare an unfinished trial's folder to go on: one checkpoint, and no row after it.
+    """Leaves one checkpoint in an unfinished trial's folder, and no row after it.
 
     Returns:
-        The checkpoint to go on from, or "" to start over because there is none, or rows before it are missing.
+        The checkpoint to resume from, or "" to start over because there is none, or rows before it are missing.
     """
     newest = newest_checkpoint(trial_dir)
     if newest is not None and rounds_written(trial_dir)[: newest.round] != list(range(1, newest.round + 1)):
@@ -79,7 +79,7 @@ def make_ready(trial_dir: Path) -> str:
 def rounds_written(trial_dir: Path) -> Sequence[int]:
     """Rounds that have a row; none if the file is missing or unreadable."""
     try:
-        return pq.read_table(trial_dir / ROWS_FILE, columns=["round"], partitioning=None)["round"].to_pylist()
+        return read_table(trial_dir / ROWS_FILE, ["round"])["round"].to_pylist()
     except (OSError, ValueError):
         return []
 
@@ -88,5 +88,4 @@ def _cut_rows(path: Path, last_round: int) -> None:
     if last_round == 0:
         path.unlink(missing_ok=True)
         return
-    table = read_table(path).select(COLUMN_NAMES).cast(SCHEMA)
-    write_table(table.filter(pq.filters_to_expression([("round", "<=", last_round)])), path)
+    write_table(read_table(path).filter(pc.field("round") <= last_round), path)

@@ -9,21 +9,29 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+def close_matches(name: str, known: Iterable[str]) -> str:
+    """``did you mean lr or lr_decay? ``, or nothing if no known name is close."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}? " if close else ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """The sentence for a name that is not known: close matches first, then the whole list."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"unknown {kind} '{name}': {hint}known are {', '.join(names)}"
+    return f"unknown {kind} '{name}': {close_matches(name, names)}known are {', '.join(names)}"
 
 
 def look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
-    """`known[name]`, or a ValueError that lists what there is."""
+    """``known[name]``.
+
+    Raises:
+        ValueError: If there is no such name; the message lists what there is.
+    """
     if name not in known:
         raise ValueError(unknown_name(kind, name, known))
     return known[name]
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 round`, `2 rounds`."""
+def pluralize(number: int, noun: str) -> str:
+    """``1 round``, ``2 rounds``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

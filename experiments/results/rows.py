@@ -1,10 +1,10 @@
-"""The row schema, its writer and its reader: one row per trial and round, one `rows.parquet` per trial."""
+"""The row schema, its writer and its reader: one row per trial and round, one ``rows.parquet`` per trial."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from envs.rules.budget import fits
 from experiments.results.files import atomic_write
 
 ROWS_FILE = "rows.parquet"
+#: Rounds over which accuracy is averaged where one round's swings too much: for a target, and to compare settings.
+WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,9 @@ class Column:
     dtype: pa.DataType
     unit: str
     meaning: str
-    absent: Any = None
-    """What a file without the column means by that, for columns that came later."""
 
     def field(self) -> pa.Field:
+        """The column's field of an Arrow schema."""
         return pa.field(self.name, self.dtype, metadata={"unit": self.unit, "meaning": self.meaning})
 
 
@@ -52,24 +53,28 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "trained", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
     ),
-    Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)", ()),
+    Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)"),
     Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
-    Column("probing_j", pa.float64(), "J", "part of energy_j that told losses or accuracies; see docs/methods.md", 0.0),
+    Column("probing_j", pa.float64(), "J", "part of energy_j spent on probing; see docs/methods.md"),
     Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round"),
     Column("epsilon", pa.float64(), "", "the sampler's epsilon in the round; NaN for methods without one"),
     Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
     Column("rl_seconds", pa.float64(), "s", "wall time of algo.train() outside the environment"),
 )
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
+NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.int64(), pa.float64()))
+#: The only columns in which two runs of the same trial may differ.
 TIMING_COLUMNS = ("fl_seconds", "rl_seconds")
-"""The only columns in which two runs of the same trial may differ."""
-
 SCHEMA = pa.schema([column.field() for column in COLUMNS])
 
 
 def check_budget(row: Mapping[str, Any]) -> None:
-    """Fail loudly where a round spent more than its budget; nothing measured after that could be trusted."""
+    """Fails loudly where a round spent more than its budget; nothing measured after that could be trusted.
+
+    Raises:
+        RuntimeError: Naming the round, its energy, its budget and the clients.
+    """
     if not fits(row["energy_j"], row["budget_j"]):
         raise RuntimeError(
             f"round {row['round']} of {row['trial']} spent {row['energy_j']:.9g} J, more than its budget of "
@@ -79,7 +84,7 @@ def check_budget(row: Mapping[str, Any]) -> None:
 
 
 class RowWriter:
-    """Collects a trial's rows and rewrites its file as a whole: at most once per `interval_s`, and on `flush()`.
+    """Collects a trial's rows and rewrites its file as a whole: at most once per ``interval_s``, and on ``flush()``.
 
     The file is replaced atomically, so a reader never sees half a file and a killed run keeps what was written.
     """
@@ -93,20 +98,20 @@ class RowWriter:
         self._written_at = float("-inf")
 
     def continue_after(self, round_number: int) -> list[Mapping[str, Any]]:
-        """Take up the rows up to a round that are in the file already, and return them."""
+        """Keeps the rows of the file up to a round, and returns them."""
         self._rows = [row for row in read_table(self.path).to_pylist() if row["round"] <= round_number]
         self._num_written = len(self._rows)
         return list(self._rows)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Check and keep one row; write if the last write is old enough."""
+        """Checks and keeps one row; writes if the last write is old enough."""
         check_budget(row)
         self._rows.append(row)
         if time.monotonic() - self._written_at >= self._interval_s:
             self.flush()
 
     def flush(self) -> None:
-        """Write everything that is not on disk yet."""
+        """Writes everything that is not on disk yet."""
         if self._num_written == len(self._rows):
             return
         if not self.path.parent.is_dir():
@@ -116,27 +121,9 @@ class RowWriter:
         self._written_at = time.monotonic()
 
 
-def read_table(path: Path) -> pa.Table:
-    """One trial's rows as they are in its file, whole as far as columns that came later have a meaning when absent.
-
-    Raises:
-        OSError: If the file cannot be read.
-        pa.ArrowException: If it is no Parquet file.
-    """
-    table = pq.read_table(path, partitioning=None)
-    for column in COLUMNS:
-        if column.absent is None:
-            continue
-        found = column.name in table.column_names
-        if found and not table[column.name].null_count:
-            continue
-        values = table[column.name].to_pylist() if found else [None] * len(table)
-        filled = pa.array([column.absent if value is None else value for value in values], column.dtype)
-        if found:
-            table = table.set_column(table.column_names.index(column.name), column.field(), filled)
-        else:
-            table = table.append_column(column.field(), filled)
-    return table
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """One trial's rows, all columns or those named. OSError or ArrowException if the file cannot be read."""
+    return pq.read_table(path, columns=columns, partitioning=None)  # a trial's folder may hold an equals sign
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -152,7 +139,7 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
     the report names every trial that is missing.
 
     Raises:
-        ValueError: no such folder, no readable rows in it, or a trial with two rows for one round.
+        ValueError: If there is no such folder, no readable rows in it, or a trial with two rows for one round.
     """
     folder = Path(results_dir)
     if not folder.is_dir():
@@ -173,20 +160,24 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         table = read_table(path)
         frame = table.to_pandas()
     except (OSError, pa.ArrowException) as error:
-        print(f"warning: left out {path}, which is not a readable Parquet file ({_first_line(error)})", file=sys.stderr)
-        return None
-    missing = [name for name in COLUMN_NAMES if name not in frame.columns]
-    if missing:
-        print(f"warning: left out {path}, which has no column {', '.join(missing)}", file=sys.stderr)
-        return None
-    odd = [
-        f.name for f in SCHEMA if f.name in table.column_names and not table.schema.field(f.name).type.equals(f.type)
-    ]
-    if odd or frame.empty:
-        why = f"whose column {odd[0]} is no {SCHEMA.field(odd[0]).type}" if odd else "which has no rows"
-        print(f"warning: left out {path}, {why}", file=sys.stderr)
+        problem = f"which is not a readable Parquet file ({_first_line(error)})"
+    else:
+        problem = _problem(table)
+    if problem:
+        print(f"warning: left out {path}, {problem}", file=sys.stderr)
         return None
     return frame
+
+
+def _problem(table: pa.Table) -> str:
+    """Why a table holds no rows of ours; empty if it does."""
+    missing = [name for name in COLUMN_NAMES if name not in table.column_names]
+    if missing:
+        return f"which has no column {', '.join(missing)}"
+    odd = [field for field in SCHEMA if not table.schema.field(field.name).type.equals(field.type)]
+    if odd:
+        return f"whose column {odd[0].name} is no {odd[0].type}"
+    return "" if len(table) else "which has no rows"
 
 
 def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:

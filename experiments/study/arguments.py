@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from envs.execution import Execution
 from experiments.cli import Parser, absolute_path, add_data_dir, add_scenario, at_least, distinct, new_results_dir, seed
 from experiments.methods import METHODS
 from experiments.results.naming import look_up
@@ -14,8 +15,9 @@ from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.resume import study_to_resume
 from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings
-from experiments.study.study import Study, TrialStart
+from experiments.study.study import Study
 from experiments.study.transfer import find_sources
+from experiments.study.trial_start import TrialStart
 
 TRACE = f"{ENV_PREFIX}churn_trace"
 _DEFAULT_METHODS = ("bippo", "fedavg")
@@ -117,18 +119,23 @@ def _add_where(group: Any) -> None:
 def _add_execution(group: Any) -> None:
     group.add_argument(
         "--executor",
+        default="auto",
         metavar="NAME",
         help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
     )
     group.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")
-    group.add_argument("--cpus-per-actor", type=float, metavar="X", help="cores of an actor; default: 1")
+    group.add_argument("--cpus-per-actor", type=float, default=1.0, metavar="X", help="cores of an actor; default: 1")
     group.add_argument(
         "--gpus-per-actor", type=float, metavar="X", help="GPU share of an actor; default: an equal share"
     )
 
 
 def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
-    """The study that the arguments ask for. ValueError for what can be seen to be wrong without loading anything."""
+    """The study that the arguments ask for.
+
+    Raises:
+        ValueError: For what can be seen to be wrong without loading data.
+    """
     if arguments.resume:
         return _study_to_resume(arguments)
     if arguments.force:
@@ -170,14 +177,10 @@ def _where_and_who(arguments: argparse.Namespace) -> dict[str, Any]:
         "data_dir": str(arguments.data_dir) if arguments.data_dir else None,
         "parallel_trials": arguments.parallel_trials,
         "checkpoint_every": arguments.checkpoint_every,
-        "execution": _execution(arguments),
+        "execution": Execution(
+            arguments.executor, arguments.num_actors, arguments.cpus_per_actor, arguments.gpus_per_actor
+        ),
     }
-
-
-def _execution(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Execution options given explicitly."""
-    names = ("executor", "num_actors", "cpus_per_actor", "gpus_per_actor")
-    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
 def _search(arguments: argparse.Namespace) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the scheduler of a search decided, kept in the results folder so that a resumed search goes by it."""
+"""What the scheduler of a search decided, kept in the results folder for a resumed search. Knows nothing of Ray."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JOURNAL_FILE = "asha.jsonl"
 
 @dataclass(frozen=True)
 class Decision:
-    """At `iteration` a trial had `value` and was stopped or not; `method` and `seed` say whom it competed with."""
+    """At ``iteration`` a trial had ``value`` and was stopped or not, among those of its ``method`` and ``seed``."""
 
     trial: str
     method: str
@@ -22,7 +22,7 @@ class Decision:
 
 
 def append_decision(path: Path, decision: Decision) -> None:
-    """One line; the newline comes first, so that a line that a kill cut short never spoils the next one."""
+    """Adds one line; the newline comes first, so that a line that a kill cut short never spoils the next one."""
     with path.open("a") as file:
         file.write(f"\n{json.dumps(asdict(decision))}")
 

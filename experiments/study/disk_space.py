@@ -1,4 +1,4 @@
-"""When the disk is full: how that is told from other errors, and the one line that says so."""
+"""Detects disk-full errors and words the message, without Ray."""
 
 from __future__ import annotations
 
@@ -6,32 +6,24 @@ import errno
 import os
 import shutil
 import tempfile
+import traceback
 from pathlib import Path
 
-_CODES = (errno.ENOSPC, errno.EDQUOT)
-_TEXTS = tuple(os.strerror(code) for code in _CODES)
+_SIGNS = tuple(sign for code in (errno.ENOSPC, errno.EDQUOT) for sign in (f"[Errno {code}]", os.strerror(code)))
 
 
-def tells_of_full_disk(error: BaseException | str) -> bool:
-    """Whether an error, what led to it, or a text about it (from another process) says that nothing can be written."""
-    if isinstance(error, str):
-        return any(text in error for text in _TEXTS)
-    seen: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in seen:
-        if (isinstance(cause, OSError) and cause.errno in _CODES) or tells_of_full_disk(str(cause)):
-            return True
-        seen.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return False
+def is_disk_full(error: BaseException | str) -> bool:
+    """Whether an error, one before it in its chain, or a text from another process says that the disk is full."""
+    text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+    return any(sign in text for sign in _SIGNS)
 
 
 def full_disk_message(results_dir: Path, can_resume: bool, resume_command: str) -> str:
-    """One line: which folder, how much is free, what is kept, how to go on."""
+    """One line: which folder, how much is free, what is kept, how to resume."""
     temporary = Path(tempfile.gettempdir())
     folder = min((results_dir, temporary), key=_free_bytes)  # the results folder if both are on one disk
     purpose = "" if folder == results_dir else ", where Ray keeps its files"
-    then = f"go on with: {resume_command}" if can_resume else "run the command again"
+    then = f"resume with: {resume_command}" if can_resume else "run the command again"
     return (
         f"no space left on the disk of {folder}{purpose} ({_size(_free_bytes(folder))} free); rows and complete "
         f"checkpoints written until now are kept in {results_dir}. Make room, then {then}"

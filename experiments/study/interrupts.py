@@ -1,4 +1,4 @@
-"""SIGTERM, which batch systems, `ray job stop` and `kill` send, ends a command as Ctrl-C does."""
+"""SIGTERM, which batch systems, ``ray job stop`` and ``kill`` send, ends a command as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 
 def terminate_as_interrupt() -> None:
-    """From now on SIGTERM raises KeyboardInterrupt. Ray sets a handler of its own when it starts, so once more then."""
+    """Makes SIGTERM raise KeyboardInterrupt. Ray sets a handler of its own when it starts, so call it again then."""
     _handle(signal.default_int_handler, signal.SIGTERM)
 
 
 def ignore_interrupts() -> None:
-    """While what was started is being ended: a second signal must not leave it half ended."""
+    """Ignores both signals while what was started is being ended, which a second one must not leave half ended."""
     _handle(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM)
 
 
-def heed_interrupts() -> None:
-    """Both signals raise KeyboardInterrupt again."""
+def restore_interrupts() -> None:
+    """Makes both signals raise KeyboardInterrupt again."""
     _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
 
 

@@ -29,7 +29,7 @@ class TrialProgress:
 
 
 def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
-    """`bippo-seed7   round  41/100   accuracy 0.812   151.7 J`, or the state where there is no round yet."""
+    """For example ``bippo-seed7   round  41/100   accuracy 0.812   151.7 J``, or the state before the first round."""
     if not trial.round:
         return f"  {trial.name:<{width}}   {trial.state}"
     progress = f"round {trial.round:>{len(str(rounds))}}/{rounds}"
@@ -38,7 +38,7 @@ def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
 
 
 def overall_line(done_rounds: int, all_rounds: int, finished: int, num_trials: int, elapsed_s: float) -> str:
-    """`trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left`."""
+    """For example ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``."""
     share = done_rounds / all_rounds
     left = f"about {_clock(elapsed_s * (1 / share - 1))} left" if share > 0.02 else "estimating time left"
     return (
@@ -74,6 +74,7 @@ class Progress(tune.Callback):
         self._width = name_width
 
     def on_trial_start(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        """Shows the trial as starting."""
         self._of(trial)
         self._tune_trials.append(trial)
         if self._live:
@@ -82,37 +83,41 @@ class Progress(tune.Callback):
     def on_trial_result(
         self, iteration: int, trials: Sequence[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
+        """Keeps the trial's numbers of the round."""
         shown, name = self._of(trial), str(trial)
         shown.round, shown.state = int(result["round"]), "running"
         shown.accuracy, shown.energy_total_j = float(result["mean_accuracy"]), float(result["energy_total_j"])
         self.warmup_energy_j[name] = float(result["warmup_energy_j"])
 
     def on_trial_complete(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        """Says that the trial is done, or was stopped early."""
         shown = self._of(trial)
         self._finish(shown, "done" if shown.round >= self._rounds else "stopped early")
 
     def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
+        """Says that the trial has failed."""
         self._finish(self._of(trial), "FAILED")
 
     def on_step_end(self, iteration: int, trials: Sequence[Any], **info: Any) -> None:
+        """Draws again if the last time is long enough ago."""
         if self._clock() - self._drawn_at >= self._interval_s:
             self._draw()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tune stores its callbacks; neither a stream nor live trials can be stored."""
+        """What Tune stores of its callbacks; neither a stream nor live trials can be stored."""
         return {**self.__dict__, "_out": None, "_tune_trials": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_out": sys.stdout})
 
     def keep_logs(self) -> None:
-        """Copy what Tune's loggers wrote to the trials' folders, as Tune itself does now and then and at the end."""
+        """Copies what Tune's loggers wrote to the trials' folders, as Tune itself does now and then and at the end."""
         for trial in self._tune_trials:
             if trial.local_path and Path(trial.local_path).is_dir():
                 shutil.copytree(trial.local_path, trial.storage.trial_fs_path, dirs_exist_ok=True)
 
     def close(self) -> None:
-        """Take the live table away."""
+        """Takes the live table away."""
         self._erase()
         self._out.flush()
 

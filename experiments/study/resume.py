@@ -1,4 +1,4 @@
-"""Going on with an interrupted study: what it was, what has changed since, and what is left to do."""
+"""Resuming an interrupted study: what it was, what has changed since, and which trials are left."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from envs.execution import Execution
 from experiments.results.checkpoints import finished, make_ready, newest_checkpoint
+from experiments.results.literals import from_text
 from experiments.results.naming import look_up
-from experiments.results.run_info import (
-    RUN_FILE,
-    as_written,
-    churn_traces,
-    package_versions,
-    read_churn_traces,
-    read_packages,
-    read_run_info,
-)
+from experiments.results.provenance import package_versions
+from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, read_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import stopped_trials
-from experiments.study.search import from_text
 from experiments.study.study import Study
-from experiments.study.transfer import PolicySource, check_unchanged
+from experiments.study.transfer import check_unchanged
 
 
 def study_to_resume(
@@ -31,10 +25,10 @@ def study_to_resume(
     data_dir: str | None = None,
     parallel_trials: int | None = None,
     checkpoint_every: int = 10,
-    execution: Mapping[str, Any] | None = None,
+    execution: Execution | None = None,
     force: bool = False,
 ) -> Study:
-    """The study in `results_dir`, with the trials that are not finished.
+    """The study in ``results_dir``, with the trials that are not finished.
 
     Args:
         results_dir: Folder of the interrupted study.
@@ -42,7 +36,7 @@ def study_to_resume(
         parallel_trials: As for a new study.
         checkpoint_every: As for a new study.
         execution: Likewise; on CPU rows do not depend on it.
-        force: Go on although the scenario, a churn trace or a package has changed.
+        force: Resume although the scenario, a churn trace or a package has changed.
 
     Raises:
         ValueError: If it is no study, or something it depends on has changed.
@@ -63,35 +57,45 @@ def study_to_resume(
         recorded_draws=from_text(info.draws) if info.draws else None,
         parallel_trials=parallel_trials,
         checkpoint_every=checkpoint_every,
-        execution=execution or {},
+        execution=execution or Execution(),
         command=info.command,
         init_from=info.init_from,
-        sources={name: PolicySource(**source) for name, source in info.init_policies.items()},
+        sources=info.init_policies,
     )
-    differences = changes(dict(info.federation), as_written(study.federation), "scenario")
-    differences += changes(read_packages(results_dir), package_versions(), "package")
-    differences += changes(read_churn_traces(results_dir), churn_traces(study.run_info), "sha256 of churn trace")
+    differences = _differences(info, study)
     if differences and not force:
         raise ValueError(
             f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and after would not "
-            "belong together; go on all the same with --force"
+            "belong together; resume all the same with --force"
         )
-    stopped = stopped_trials(results_dir)
-    left = [
-        start
-        for start in study.all_starts
-        if not finished(results_dir / start.name, stopped.get(start.name, study.rounds))
+    return _with_trials_left(study)
+
+
+def _differences(info: RunInfo, study: Study) -> list[str]:
+    return [
+        *changes(info.federation, as_written(study.federation), "scenario"),
+        *changes(info.packages, package_versions(), "package"),
+        *changes(info.churn_traces, churn_traces(study.run_info), "sha256 of churn trace"),
     ]
-    for start in left:
-        if start.init_from and newest_checkpoint(results_dir / start.name) is None:
-            check_unchanged(start.init_from, start.init_sha256)
-    return replace(study, starts=tuple(left))
+
+
+def _with_trials_left(study: Study) -> Study:
+    stopped = stopped_trials(study.results_dir)
+    trials_left = tuple(
+        trial
+        for trial in study.all_trials
+        if not finished(study.results_dir / trial.name, stopped.get(trial.name, study.rounds))
+    )
+    for trial in trials_left:
+        if trial.init_from and newest_checkpoint(study.results_dir / trial.name) is None:
+            check_unchanged(trial.init_from, trial.init_sha256)
+    return replace(study, trials_left=trials_left)
 
 
 def ready(study: Study) -> Study:
-    """Cut every unfinished trial back to its last complete checkpoint. Changes files; call it when all is checked."""
-    starts = [replace(start, resume_from=make_ready(study.results_dir / start.name)) for start in study.trial_starts]
-    return replace(study, starts=tuple(starts))
+    """Cuts every unfinished trial back to its last complete checkpoint. Changes files; call it when all is checked."""
+    trials = [replace(trial, resume_from=make_ready(study.results_dir / trial.name)) for trial in study.trials]
+    return replace(study, trials_left=tuple(trials))
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:

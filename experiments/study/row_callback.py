@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.report.metrics import WINDOW
-from experiments.results.rows import RowWriter
+from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
 
 if TYPE_CHECKING:
     from bippo_rllib import Bippo
 
+#: What the search compares: one round's accuracy swings too much between rounds.
 ROLLING_ACCURACY = "mean_accuracy_last_10"
-"""What the search compares: one round's accuracy swings too much between rounds."""
-
+#: Whether no round can follow, be it that all are run or that all clients have left.
 EPISODE_OVER = "episode_over"
-"""Whether no round can follow, be it that all are run or that all clients have left."""
 
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """What the rows of one trial have in common."""
+    """What the rows of one trial have in common, by column."""
 
     scenario: str
     method: str
@@ -35,7 +33,7 @@ class TrialInfo:
 
 
 class RowCallback(RLlibCallback):
-    """Joins the environment's last round, the sampler's epsilon and the timings to one row per `train()`.
+    """Joins the environment's last round, the sampler's epsilon and the timings to one row per ``train()``.
 
     Rows go to the trial's own folder; outside of Tune (a restored checkpoint, a benchmark) nothing is written, but the
     result still gets the numbers.
@@ -52,54 +50,41 @@ class RowCallback(RLlibCallback):
         self._energy_total_j = 0.0
 
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
-        """Find the trial's folder and the first round's epsilon."""
+        """Finds the trial's folder and the first round's epsilon."""
         storage = algorithm._storage
         if storage is not None:
             self._trial = str(storage.trial_dir_name)
             self._writer = RowWriter(Path(storage.trial_fs_path))
-        self._env_seconds = algorithm.env_seconds
-        self._epsilon = _epsilon(algorithm)
+        self.on_policies_loaded(algorithm)
 
     def on_policies_loaded(self, algorithm: Bippo) -> None:
-        """The first round is selected with another epsilon now, and round 0 may have been run."""
+        """Notes that the first round is selected with another epsilon now, and that round 0 may have been run."""
         self._epsilon = _epsilon(algorithm)
         self._env_seconds = algorithm.env_seconds
 
     def on_resumed(self, algorithm: Bippo) -> None:
-        """Go on after the round that a restored checkpoint was taken in."""
-        self._epsilon = _epsilon(algorithm)
-        self._env_seconds = algorithm.env_seconds
+        """Continues after the round in which a restored checkpoint was taken."""
+        self.on_policies_loaded(algorithm)
         if self._writer is not None:
             earlier = self._writer.continue_after(algorithm.parallel_env.last_round.round)
             self._recent.extend(row["mean_accuracy"] for row in earlier)
             self._energy_total_j = sum(row["energy_j"] for row in earlier)
 
     def on_train_result(self, *, algorithm: Bippo, result: dict[str, Any], **kwargs: Any) -> None:
-        """Write the round that this `train()` was."""
+        """Writes the round that this ``train()`` was."""
         row = self._row(algorithm, float(result["time_this_iter_s"]))
         if self._writer is not None:
             self._writer.append(row)
         self._recent.append(row["mean_accuracy"])
         self._energy_total_j += row["energy_j"]
-        names = (
-            "round",
-            "mean_accuracy",
-            "reward",
-            "energy_j",
-            "budget_j",
-            "num_trained",
-            "epsilon",
-            "fl_seconds",
-            "rl_seconds",
-        )
-        result.update({name: row[name] for name in names})
+        result.update({name: row[name] for name in NUMBER_COLUMNS})
         result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j
         result["warmup_energy_j"] = float(algorithm.parallel_env.warmup_energy_j)
 
     def flush(self) -> None:
-        """Write rows that are not on disk yet."""
+        """Writes rows that are not on disk yet."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -108,26 +93,12 @@ class RowCallback(RLlibCallback):
         in_env, self._env_seconds = algorithm.env_seconds - self._env_seconds, algorithm.env_seconds
         epsilon, self._epsilon = self._epsilon, _epsilon(algorithm)
         return {
-            "scenario": self._info.scenario,
-            "method": self._info.method,
-            "seed": self._info.seed,
+            **vars(self._info),
+            **{name: value for name, value in vars(last).items() if name in COLUMN_NAMES},
             "trial": self._trial,
-            "setting": self._info.setting,
-            "round": last.round,
-            "mean_accuracy": last.mean_accuracy,
-            "reward": last.reward,
-            "energy_j": last.energy_j,
-            "budget_j": last.budget_j,
             "num_clients": len(last.clients),
             "num_trained": len(last.trained),
-            "trained": list(last.trained),
-            "failed": list(last.failed),
-            "clients": list(last.clients),
-            "costs_j": list(last.costs_j),
-            "probing_j": last.probing_j,
-            "accuracies": list(last.accuracies),
             "epsilon": epsilon,
-            "fl_seconds": last.fl_seconds,
             "rl_seconds": max(0.0, train_seconds - in_env),
         }
 

@@ -1,4 +1,4 @@
-"""Running a study with Ray Tune: trials side by side, quietly, and what is left of those that fail."""
+"""Runs a study with Ray Tune: trials side by side, quietly, and the causes of those that fail."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from experiments.results.federation_record import resolve
+from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
-from experiments.study.interrupts import heed_interrupts, ignore_interrupts, terminate_as_interrupt
+from experiments.study.interrupts import ignore_interrupts, restore_interrupts, terminate_as_interrupt
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.settings import split_settings
-from experiments.study.study import Study, TrialStart, param_space
+from experiments.study.study import Study
+from experiments.study.trial_start import TrialStart
 
 if TYPE_CHECKING:
     from ray.tune import ResultGrid, Tuner
@@ -36,7 +37,7 @@ class Failure:
 
 
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
-    """Run all trials and return those that failed; rows and run.json are in `study.results_dir` whatever happens.
+    """Runs all trials and returns those that failed; rows and run.json are in ``study.results_dir`` whatever happens.
 
     Raises:
         OSError: If the disk got full.
@@ -45,14 +46,7 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     import ray
 
     study.results_dir.mkdir(parents=True, exist_ok=True)
-    if study.starts is None:
-        searches_federation = bool(split_settings(study.search)[1])
-        # Not all methods are charged for probing, and without it the clients are the same.
-        federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
-        resolved = None if searches_federation else resolve(federation)
-        write_run_info(study.results_dir, dataclasses.replace(study.run_info, resolved=resolved))
-    else:
-        add_resumption(study.results_dir)
+    _note_what_is_run(study)
     out = out or sys.stdout
     print("starting Ray ...", file=out, flush=True)
     try:
@@ -69,7 +63,18 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
         ignore_interrupts()
         if started_ray:
             ray.shutdown()
-        heed_interrupts()
+        restore_interrupts()
+
+
+def _note_what_is_run(study: Study) -> None:
+    if study.is_resumed:
+        add_resumption(study.results_dir)
+        return
+    searches_federation = bool(split_settings(study.search)[1])
+    # Not all methods are charged for probing, and without it the clients are the same.
+    federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
+    record = None if searches_federation else FederationRecord.of(federation)
+    write_run_info(study.results_dir, dataclasses.replace(study.run_info, federation_record=record))
 
 
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:
@@ -77,7 +82,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     from experiments.study.study_end import FullDiskWatch
 
     placement = place(study, available_nodes(study.parallel_trials))
-    progress = Progress(study.rounds, study.num_trials, max(map(len, study.trial_names)), out)
+    progress = Progress(study.rounds, len(study.trials), max(len(trial.name) for trial in study.trials), out)
     watch = FullDiskWatch()
     tuner = _tuner(study, progress, watch, placement)
     try:
@@ -100,7 +105,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
     from experiments.study.row_callback import ROLLING_ACCURACY
     from experiments.study.scheduler import SeedwiseASHA
     from experiments.study.study_end import StudyEnd
-    from experiments.study.trial import StudyTrial
+    from experiments.study.trial import StudyTrial, param_space
 
     journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
@@ -138,7 +143,11 @@ def _failures(results: ResultGrid) -> list[Failure]:
 
 
 def root_cause(traceback: str) -> str:
-    """The first exception of a chain of tracebacks, in one line: what went wrong before anything else did."""
+    """The first exception of a chain of tracebacks, in one line.
+
+    Read from the text, since Ray keeps no more: what is raised while a trial is built comes as an ``ActorDiedError``
+    without a cause, and a ``RayTaskError`` has the last exception of a chain only.
+    """
     lines = [line.strip() for line in traceback.splitlines()]
     causes = [line for line in lines if _is_exception_line(line)]
     return causes[0] if causes else (lines[-1] if lines else "unknown")

@@ -1,4 +1,4 @@
-"""ASHA for a search over several methods and seeds, which a resumed search takes up where it was."""
+"""ASHA for a search over several methods and seeds, which a resumed search continues where it was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
 
 from experiments.study.asha_journal import Decision, append_decision, read_decisions
-from experiments.study.study import TrialStart
+from experiments.study.trial_start import TrialStart
 
 _ROUND = "training_iteration"
 
@@ -51,12 +51,14 @@ class SeedwiseASHA(FIFOScheduler):
         self._stopped: dict[str, int] = {}
         self._known: dict[tuple[str, int], None] = {}
         for decision in [] if journal is None else read_decisions(journal):
-            self._take_up(decision)
+            self._replay(decision)
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """Passes the trial to the ASHA of its method and seed."""
         self._group(trial).on_trial_add(tune_controller, _named(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """What becomes of the trial; recorded where ASHA decides."""
         name, iteration = _start(trial).name, result[_ROUND]
         if iteration >= self._stopped.get(name, iteration + 1):
             return TrialScheduler.STOP
@@ -66,9 +68,11 @@ class SeedwiseASHA(FIFOScheduler):
         return action
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        """As ``on_trial_add``."""
         self._group(trial).on_trial_complete(tune_controller, _named(trial), result)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        """As ``on_trial_add``."""
         self._group(trial).on_trial_remove(tune_controller, _named(trial))
 
     def _record(self, trial: Any, result: dict[str, Any], stop: bool) -> None:
@@ -78,8 +82,8 @@ class SeedwiseASHA(FIFOScheduler):
         if self._journal is not None:
             append_decision(self._journal, decision)
 
-    def _take_up(self, decision: Decision) -> None:
-        """What ASHA saw then, once more; what it decided then stands."""
+    def _replay(self, decision: Decision) -> None:
+        """Shows ASHA again what it saw then; what it decided then stands."""
         group, trial = self._group_of(decision.method, decision.seed), _NamedTrial(decision.trial)
         group.on_trial_add(None, trial)
         group.on_trial_result(None, trial, {_ROUND: decision.iteration, self._metric: decision.value})

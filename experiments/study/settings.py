@@ -1,36 +1,26 @@
-"""`--set key=value` and `--search key=expression`: parsed without running anything, checked against what exists.
+"""``--set key=value`` and ``--search key=expression``: parsed without running anything, checked against what exists.
 
-A key is a setting of `BippoConfig` (such as `lr` or `epsilon_decay`), or `env.` and a field of `envs.FederationConfig`.
+A key is a setting of ``BippoConfig`` (such as ``lr``), or ``env.`` and a field of ``envs.FederationConfig``.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.results.naming import unknown_name
+from experiments.results.literals import literal
+from experiments.results.naming import close_matches, unknown_name
 
 ENV_PREFIX = "env."
-SEARCH_FUNCTIONS = (
-    "choice",
-    "grid_search",
-    "loguniform",
-    "lograndint",
-    "qlograndint",
-    "qloguniform",
-    "qrandint",
-    "qrandn",
-    "quniform",
-    "randint",
-    "randn",
-    "uniform",
-)
+_DISTRIBUTIONS = ("uniform", "loguniform", "randint", "lograndint", "randn")
+SEARCH_FUNCTIONS = ("choice", "grid_search", *_DISTRIBUTIONS, *(f"q{name}" for name in _DISTRIBUTIONS))
 _EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
 _EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
 _FIXED_BY_STUDY = {
+    "env": "--scenario",
+    "seed": "--seeds",
     "env.rounds": "--rounds",
     "env.seed": "--seeds",
     "env.dataset": "--scenario",
@@ -39,23 +29,29 @@ _FIXED_BY_STUDY = {
     "env.num_actors": "--num-actors",
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
+    **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
 }
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
-_FIXED_BY_STUDY |= {"env": "--scenario", "seed": "--seeds"}
-_FIXED_BY_STUDY |= dict.fromkeys(("sampler", "score_key", "highest_first", "draws_candidates"), "--methods")
 
 
 def parse_settings(items: Sequence[str]) -> dict[str, Any]:
-    """`["lr=0.0005", "env.reward=accuracy_target"]` -> `{"lr": 0.0005, "env.reward": "accuracy_target"}`.
+    """For example ``["lr=0.0005", "env.reward=accuracy_change"]`` -> ``{"lr": 5e-4, "env.reward": "accuracy_change"}``.
 
     Values are Python literals; anything else is taken as text.
+
+    Raises:
+        ValueError: For what is not key=value, a key given twice, or one that has a flag of its own.
     """
     pairs = _pairs("--set", items, _EXAMPLE_SET)
     return {key: literal(text) for key, text in pairs.items()}
 
 
 def parse_search(items: Sequence[str]) -> dict[str, str]:
-    """`["lr=loguniform(1e-4,1e-2)"]` -> `{"lr": "loguniform(1e-4,1e-2)"}`, each a call of one of Tune's functions."""
+    """For example ``["lr=loguniform(1e-4,1e-2)"]`` -> ``{"lr": "loguniform(1e-4,1e-2)"}``.
+
+    Raises:
+        ValueError: As ``parse_settings``, and for what is no call of one of Tune's functions.
+    """
     pairs = _pairs("--search", items, _EXAMPLE_SEARCH)
     for key, expression in pairs.items():
         _parse_call(key, expression)
@@ -76,18 +72,8 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
     return pairs
 
 
-def literal(text: str) -> Any:
-    """A Python literal, or inf, nan, or the text itself."""
-    if text.lower().lstrip("+-") in ("inf", "nan"):
-        return float(text)
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
 def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Function name, arguments and keywords of `name(literals)`; nothing is evaluated but literals."""
+    """Function name, arguments and keywords of ``name(literals)``; nothing is evaluated but literals."""
     problem = f"--search {key}={expression}: expected one of Tune's functions ({', '.join(SEARCH_FUNCTIONS)})"
     try:
         call = ast.parse(expression, mode="eval").body
@@ -108,7 +94,11 @@ def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, An
 
 
 def sampling_domain(key: str, expression: str) -> Any:
-    """The Tune search space of an expression. ValueError where Tune refuses its arguments."""
+    """The Tune search space of an expression.
+
+    Raises:
+        ValueError: Where Tune refuses its arguments.
+    """
     from ray import tune
 
     name, arguments, keywords = _parse_call(key, expression)
@@ -116,9 +106,7 @@ def sampling_domain(key: str, expression: str) -> Any:
     try:
         inspect.signature(function).bind(*arguments, **keywords)
         domain = function(*arguments, **keywords)
-        if _is_empty(domain):
-            raise ValueError("there is nothing in the list; name at least one value")
-        example_value(domain)
+        _draw_once(domain)
     except ZeroDivisionError:
         raise ValueError(f"--search {key}={expression}: the step (the last argument) must be above 0") from None
     except (TypeError, ValueError, AssertionError, IndexError) as error:
@@ -126,16 +114,13 @@ def sampling_domain(key: str, expression: str) -> Any:
     return domain
 
 
-def _is_empty(domain: Any) -> bool:
+def _draw_once(domain: Any) -> None:
+    """Tune looks at some arguments only when it draws."""
     choices = domain["grid_search"] if isinstance(domain, dict) else getattr(domain, "categories", None)
-    return choices is not None and not len(choices)
-
-
-def example_value(domain: Any) -> Any:
-    """One value of a search space, to check the setting it stands for."""
-    if isinstance(domain, dict):
-        return domain["grid_search"][0]
-    return domain.sample(random_state=0)
+    if choices is not None and not len(choices):
+        raise ValueError("there is nothing in the list; name at least one value")
+    if choices is None:
+        domain.sample(random_state=0)
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -146,16 +131,19 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
-    """ValueError for a key of the federation that is no field of its config; `keys` and `fields` without prefix."""
+    """Refuses keys of the federation that are no fields of its config; both without prefix."""
     for key in keys:
         if key not in fields:
             raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in fields]))
 
 
 def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
-    """Put algorithm settings into a BippoConfig. ValueError for a key it does not have or a value of the wrong kind.
+    """Puts algorithm settings into a BippoConfig and returns it.
 
-    Any attribute of the config may be named; `BippoConfig.validate()` refuses what it does not honour.
+    Any attribute of the config may be named; ``BippoConfig.validate()`` refuses what it does not honour.
+
+    Raises:
+        ValueError: For a key it does not have or a value of the wrong kind.
     """
     known = [name for name in vars(config) if not name.startswith("_")]
     for key, value in settings.items():
@@ -167,11 +155,9 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _unknown_setting(key: str, known: Sequence[str]) -> str:
-    """As `unknown_name`, but RLlib has far too many settings to list them all."""
-    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    """As ``unknown_name``, but RLlib has far too many settings to list them all."""
     keys = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
-    return f"unknown setting '{key}': {hint}{keys}"
+    return f"unknown setting '{key}': {close_matches(key, known)}{keys}"
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:
@@ -186,7 +172,7 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
 
 
 def describe(settings: Mapping[str, Any]) -> str:
-    """Short text of a trial's searched settings, such as `lr=0.00042 epsilon_decay=0.93`; stable, sorted by key."""
+    """Short text of a trial's searched settings, such as ``epsilon_decay=0.93 lr=0.00042``; sorted by key."""
     return " ".join(f"{key}={_short(value)}" for key, value in sorted(settings.items()))
 
 

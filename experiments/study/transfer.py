@@ -1,54 +1,22 @@
-"""`--init-from`: which checkpoint each trial takes its policies from, and whether they fit."""
+"""``--init-from``: which checkpoint each trial takes its policies from, and whether they fit."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from experiments.methods import METHODS
 from experiments.results.checkpoints import MANIFEST, checkpoint_at, newest_checkpoint
-from experiments.results.rows import ROWS_FILE
-from experiments.results.run_info import RUN_FILE
+from experiments.results.rows import ROWS_FILE, read_table
+from experiments.results.run_info import RUN_FILE, PolicySource, read_run_info
 
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
-    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from bippo_rllib.policies.saved_policies import PolicyShape
     from envs import FederatedRounds
 
 FLAG = "--init-from"
-
-
-@dataclass(frozen=True)
-class PolicySource:
-    """Where a trial's policies come from; goes into run.json.
-
-    Attributes:
-        checkpoint: Absolute path of its folder.
-        sha256: Hash of the file in it that holds the policies.
-        round: Rounds they were trained; None if the checkpoint does not say.
-        scenario: What they were trained on; empty if nothing beside the checkpoint says so, as are the next two.
-        method: By which method.
-        commit: By which code.
-        seed: With which seed; None if unknown.
-    """
-
-    checkpoint: str
-    sha256: str
-    round: int | None = None
-    scenario: str = ""
-    method: str = ""
-    commit: str = ""
-    seed: int | None = None
-
-    @property
-    def words(self) -> str:
-        """`fashion-mnist, round 200`."""
-        return ", ".join(([self.scenario] if self.scenario else []) + ([f"round {self.round}"] if self.round else []))
 
 
 def find_sources(path: Path, trials: Sequence[tuple[str, str, int]]) -> dict[str, PolicySource]:
@@ -99,10 +67,10 @@ def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> Non
     read_policies(checkpoint).check_fit(_plan(config, env))
 
 
-def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
+def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyShape:
     """What the method's networks will be, before anything is built."""
     from bippo_rllib import CentralPPOConfig
-    from bippo_rllib.policies.saved_policies import PolicyPlan
+    from bippo_rllib.policies.saved_policies import PolicyShape
     from envs.agent_ids import client_name, client_names
 
     shape = env.observation_space(env.possible_agents[0]).shape
@@ -111,9 +79,9 @@ def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyPlan:
     if isinstance(config, CentralPPOConfig):
         names, live = client_names(env.config.num_clients), env.config.churn_schedule().live_at_start
         joint_dim = config.shared_observations + len(live) * (obs_dim - config.shared_observations)
-        return PolicyPlan(tuple(names[client] for client in live), joint_dim, config.hidden_size, central=True)
+        return PolicyShape(tuple(names[client] for client in live), joint_dim, config.hidden_size, central=True)
     clients = dict.fromkeys(client_name(agent) for agent in env.possible_agents)
-    return PolicyPlan(tuple(clients), obs_dim, config.hidden_size)
+    return PolicyShape(tuple(clients), obs_dim, config.hidden_size)
 
 
 def _of_trial(results_dir: Path, name: str, method: str, seed: int) -> Path:
@@ -153,13 +121,14 @@ def _source(checkpoint: Path) -> PolicySource:
         raise ValueError(
             f"{FLAG} {checkpoint} is of {method}, which learns nothing; name a checkpoint of bippo or ippo"
         )
+    info = read_run_info(checkpoint.parent.parent)
     return PolicySource(
         checkpoint=str(checkpoint),
         sha256=policies_sha256(checkpoint),
         round=complete.round if complete else None,
         scenario=str(row.get("scenario", "")),
         method=method,
-        commit=str(_run_record(checkpoint.parent.parent).get("commit") or ""),
+        commit=(info and info.commit) or "",
         seed=int(str(row["seed"])) if "seed" in row else None,
     )
 
@@ -167,20 +136,12 @@ def _source(checkpoint: Path) -> PolicySource:
 def _first_row(trial: Path) -> Mapping[str, object]:
     """What the trial's first row says of it; nothing where there are no rows."""
     try:
-        names = ["scenario", "method", "seed"]
-        return pq.read_table(trial / ROWS_FILE, columns=names, partitioning=None).slice(0, 1).to_pylist()[0]
+        return read_table(trial / ROWS_FILE, ["scenario", "method", "seed"]).slice(0, 1).to_pylist()[0]
     except (OSError, ValueError, IndexError):
         return {}
 
 
-def _run_record(results_dir: Path) -> Mapping[str, object]:
-    try:
-        record = json.loads((results_dir / RUN_FILE).read_text())
-        return record if isinstance(record, dict) else {}
-    except (OSError, ValueError):
-        return {}
-
-
 def _refuse_search(results_dir: Path) -> None:
-    if _run_record(results_dir).get("search"):
+    info = read_run_info(results_dir)
+    if info and info.search:
         raise ValueError(f"{FLAG} {results_dir} is a search, with many trials of one seed; name one trial's folder")

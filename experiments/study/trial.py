@@ -1,23 +1,26 @@
-"""One trial: a method on a scenario with a seed, as a BippoConfig and as a Tune Trainable."""
+"""One trial: a method on a scenario with a seed, as a point of Tune's search space, a BippoConfig and a Trainable."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+from ray import tune
 from ray.rllib.utils import force_list
-from ray.tune import PlacementGroupFactory
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
 from experiments.methods import METHODS
 from experiments.results.checkpoints import write_manifest
+from experiments.study.placement import Placement
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.settings import apply_settings, describe, split_settings
+from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 
 
@@ -28,21 +31,37 @@ def bippo_config(
 
     Args:
         info: Scenario, method and seed; they go into every row.
-        federation: Keywords of `envs.parallel_env` without `rounds` and `seed`.
-        settings: Algorithm settings, and federation settings under `env.`, that override the scenario's.
+        federation: Keywords of ``envs.parallel_env`` without ``rounds`` and ``seed``.
+        settings: Algorithm settings, and federation settings under ``env.``, that override the scenario's.
         rounds: FL rounds.
+
+    Raises:
+        ValueError: For a setting that does not exist, is of the wrong kind or contradicts the method.
     """
     algorithm, overrides = split_settings(settings)
     method = METHODS[info.method]
-    keywords = {**method.needs_met({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
+    keywords = {**method.with_requirements({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
     config = method.make_config()
     config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     config.callbacks(functools.partial(RowCallback, info))
-    return apply_settings(config, algorithm)
+    return apply_settings(config, method.settings_taken(algorithm))
+
+
+def param_space(study: Study, placement: Placement) -> dict[str, Any]:
+    """Tune's search space, a grid over the trials; ``config_of`` turns one point of it into a BippoConfig."""
+    return {
+        "scenario": study.scenario.name,
+        "trial": tune.grid_search([asdict(trial) for trial in study.trials]),
+        "rounds": study.rounds,
+        "federation": {**study.federation, **asdict(placement.execution)},
+        "settings": split_settings(study.settings)[0],
+        "gpu_share": placement.gpu_share,
+        "bundles": placement.bundles,
+    }
 
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
-    """The configuration of one point of a study's search space, see `study.param_space`."""
+    """The configuration of one point of ``param_space``."""
     trial = space["trial"]
     searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
@@ -71,17 +90,17 @@ class StudyTrial(Bippo):
                 callback.on_policies_loaded(self)
 
     @classmethod
-    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+    def default_resource_request(cls, config: Any) -> tune.PlacementGroupFactory:
         """A bundle for each FL actor; without actors one core, and the trial's share of a GPU if it trains on one.
 
         A trial with actors takes no core of its own: it waits while they train, and they while it learns.
         """
         if config["bundles"]:
-            return PlacementGroupFactory([{}, *config["bundles"]])
-        return PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
+            return tune.PlacementGroupFactory([{}, *config["bundles"]])
+        return tune.PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Rows are at least as new as any checkpoint, and a half-written one can be told."""
+        """Rows are at least as new as any checkpoint, and a half-written one is detected."""
         self.flush_rows()
         super().save_checkpoint(checkpoint_dir)
         env = self.parallel_env
@@ -95,7 +114,7 @@ class StudyTrial(Bippo):
         super().cleanup()
 
     def flush_rows(self) -> None:
-        """Write rows that are not on disk yet."""
+        """Writes rows that are not on disk yet."""
         for callback in self._row_callbacks():
             callback.flush()
 

@@ -23,7 +23,7 @@ def bare_kernel(bank: PolicyBank, num_participants: int) -> Callable[[], tuple[f
         A function that does it and returns the seconds of the forward passes and of the update.
     """
     generator = torch.Generator().manual_seed(0)
-    observations = torch.rand(len(bank.rows), 1, OBS_DIM, generator=generator)
+    observations = torch.rand(len(bank.slots), 1, OBS_DIM, generator=generator)
     flat, adam = bank.flat[:num_participants].clone(), StackedAdam(num_participants, bank.layout.size)
     batch = _full_batch(bank, num_participants, generator)
 
@@ -31,7 +31,7 @@ def bare_kernel(bank: PolicyBank, num_participants: int) -> Callable[[], tuple[f
         start = time.perf_counter()
         for _ in range(PAIR):
             with torch.no_grad():
-                policy_outputs(actor_logits(bank.layout.views(bank.flat[: len(bank.rows)]), observations))
+                policy_outputs(actor_logits(bank.layout.views(bank.flat[: len(bank.slots)]), observations))
         middle = time.perf_counter()
         update_policies(flat, bank.layout, adam, batch, PPOSettings())
         return middle - start, time.perf_counter() - middle
@@ -45,7 +45,7 @@ def _full_batch(bank: PolicyBank, num_participants: int, generator: torch.Genera
     with torch.no_grad():
         logits = actor_logits(bank.layout.views(bank.flat[:num_participants]), observations)
     return ParticipationBatch(
-        rows=torch.arange(num_participants),
+        slots=torch.arange(num_participants),
         observations=observations,
         next_observations=torch.rand(*shape, OBS_DIM, generator=generator),
         log_probs=log_prob_participate(logits),

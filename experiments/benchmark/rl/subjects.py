@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bippo_rllib import BippoConfig, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
-from bippo_rllib.central.policy import CENTRAL as CENTRAL_POLICY
-from bippo_rllib.learning.learner import NUM_POLICIES_UPDATED
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
+from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
+from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
 from experiments.benchmark.rl.kernel import bare_kernel
 from experiments.benchmark.rl.rows import Case
@@ -41,10 +41,11 @@ class TimedSampler(BudgetSamplerConnector):
     """
 
     def __init__(self, watch: Stopwatch) -> None:
-        super().__init__(epsilon=0.0, epsilon_min=0.0, seed=0)
+        super().__init__(BudgetSampler(epsilon=0.0, epsilon_min=0.0, seed=0))
         self._watch = watch
 
     def __call__(self, **kwargs: Any) -> dict[str, Any]:
+        """As the budget sampler's."""
         with self._watch.timing("sampler"):
             return super().__call__(**kwargs)
 

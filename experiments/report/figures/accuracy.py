@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from experiments.report import plots
 from experiments.report.groups import Group, groups
-from experiments.report.metrics import WINDOW
 from experiments.report.plots import Style
+from experiments.results.rows import WINDOW
 
 _WIDTH_IN = 7.2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from epoch_ratios import record_ratios
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -42,7 +43,8 @@ def acted_log_probs(stack: torch.Tensor, observations: np.ndarray, layout: Param
 class PlainPPO:
     """One client on its own, with autograd and ``torch.optim.Adam``."""
 
-    def __init__(self, weights: dict[str, torch.Tensor]) -> None:
+    def __init__(self, weights: dict[str, torch.Tensor], use_critic: bool = True) -> None:
+        self.use_critic = use_critic
         self.actor = nn.Sequential(nn.Linear(OBS_DIM, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 2))
         self.critic = nn.Sequential(nn.Linear(OBS_DIM, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1))
         self.net = nn.ModuleDict({"actor": self.actor, "critic": self.critic})
@@ -56,23 +58,29 @@ class PlainPPO:
             old = self.actor(obs).log_softmax(-1)[:, 1]
             v, v_next = self.critic(obs).squeeze(-1), self.critic(following).squeeze(-1)
             delta = rewards + 0.9 * v_next - v
+            if not self.use_critic:
+                delta = rewards
             advantage = torch.stack([delta[0] + 0.72 * delta[1], delta[1]])
             returns = advantage + v
         for _ in range(8):
             ratio = (self.actor(obs).log_softmax(-1)[:, 1] - old).exp()
             surrogate = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
-            loss = -surrogate.mean() + (self.critic(obs).squeeze(-1) - returns).pow(2).mean()
+            loss = -surrogate.mean()
+            if self.use_critic:
+                loss = loss + (self.critic(obs).squeeze(-1) - returns).pow(2).mean()
             self.adam.zero_grad()
             loss.backward()
             self.adam.step()
 
 
-def test_the_batched_update_equals_plain_ppo_per_client():
+@pytest.mark.parametrize("use_critic", [True, False])
+def test_the_batched_update_equals_plain_ppo_per_client(use_critic):
     num_policies, num_rounds = 6, 30
     rng = np.random.default_rng(0)
     stack = new_stack(num_policies)
     adam, buffer = new_adam(stack), ParticipationBuffer(num_policies, 2, OBS_DIM)
-    plain = [PlainPPO({name: t[n].clone() for name, t in LAYOUT.views(stack).items()}) for n in range(num_policies)]
+    starts = [{name: t[n].clone() for name, t in LAYOUT.views(stack).items()} for n in range(num_policies)]
+    plain = [PlainPPO(weights, use_critic) for weights in starts]
     waiting: list[list] = [[] for _ in range(num_policies)]
     updates = np.zeros(num_policies, dtype=int)
     for _ in range(num_rounds):
@@ -80,13 +88,13 @@ def test_the_batched_update_equals_plain_ppo_per_client():
         following = rng.random((num_policies, OBS_DIM), dtype=np.float32)
         reward = np.float32(rng.normal())
         # Unequal participation: policy n takes part with probability (n + 1) / 7.
-        rows = np.flatnonzero(rng.random(num_policies) < (np.arange(num_policies) + 1) / 7)
-        log_probs = acted_log_probs(stack, observations)[rows]
-        buffer.add(rows, observations[rows], following[rows], log_probs, np.full(len(rows), reward))
+        slots = np.flatnonzero(rng.random(num_policies) < (np.arange(num_policies) + 1) / 7)
+        log_probs = acted_log_probs(stack, observations)[slots]
+        buffer.add(slots, observations[slots], following[slots], log_probs, np.full(len(slots), reward))
         batch = buffer.take_full()
         if batch is not None:
-            update_policies(stack, LAYOUT, adam, batch, PPOSettings())
-        for n in rows:
+            update_policies(stack, LAYOUT, adam, batch, PPOSettings(use_critic=use_critic))
+        for n in slots:
             waiting[n].append((observations[n], following[n], reward))
             if len(waiting[n]) == 2:
                 plain[n].update(waiting[n])
@@ -96,17 +104,19 @@ def test_the_batched_update_equals_plain_ppo_per_client():
     for n in range(num_policies):
         for name, value in plain[n].net.state_dict().items():
             torch.testing.assert_close(LAYOUT.views(stack)[name][n], value, rtol=0, atol=1e-6)
+            changes = use_critic or name.startswith("actor")
+            assert torch.equal(LAYOUT.views(stack)[name][n], starts[n][name]) != changes
 
 
-def full_batch(stack: torch.Tensor, rows: list[int], seed: int = 0, layout: ParameterLayout = LAYOUT):
+def full_batch(stack: torch.Tensor, slots: list[int], seed: int = 0, layout: ParameterLayout = LAYOUT):
     rng, num_policies = np.random.default_rng(seed), len(stack)
     buffer = ParticipationBuffer(num_policies, 2, OBS_DIM)
     for _ in range(2):
         observations = rng.random((num_policies, OBS_DIM), dtype=np.float32)
-        log_probs = acted_log_probs(stack, observations, layout)[rows]
-        following = rng.random((len(rows), OBS_DIM), dtype=np.float32)
-        rewards = rng.normal(size=len(rows)).astype(np.float32)
-        buffer.add(np.array(rows), observations[rows], following, log_probs, rewards)
+        log_probs = acted_log_probs(stack, observations, layout)[slots]
+        following = rng.random((len(slots), OBS_DIM), dtype=np.float32)
+        rewards = rng.normal(size=len(slots)).astype(np.float32)
+        buffer.add(np.array(slots), observations[slots], following, log_probs, rewards)
     return buffer.take_full()
 
 
@@ -125,22 +135,23 @@ def test_non_participants_keep_every_bit():
 
 
 @pytest.mark.parametrize("num_policies", [1, 20, 257])
-def test_the_ratio_is_exactly_one_in_the_first_epoch(num_policies):
-    stack = new_stack(num_policies)
-    rows = list(range(0, num_policies, 3))
-    statistics = update_policies(stack, LAYOUT, new_adam(stack), full_batch(stack, rows), PPOSettings())
-    assert statistics.max_ratio_error_first_epoch.tolist() == [0.0] * len(rows)
+def test_the_ratio_is_exactly_one_in_the_first_epoch(num_policies, monkeypatch):
+    ratios, stack = record_ratios(monkeypatch), new_stack(num_policies)
+    slots = list(range(0, num_policies, 3))
+    update_policies(stack, LAYOUT, new_adam(stack), full_batch(stack, slots), PPOSettings())
+    assert ratios[0].tolist() == [[1.0, 1.0]] * len(slots)
+    assert len(ratios) == 8 and (ratios[1] != 1.0).all()
 
 
 def test_a_policys_output_does_not_depend_on_its_neighbours():
     stack = new_stack(50)
     observations = torch.rand(50, 3, OBS_DIM, generator=torch.Generator().manual_seed(0))
     every = [f(LAYOUT.views(stack), observations) for f in (actor_logits, critic_values)]
-    for rows in ([0], [7, 3], list(range(10, 50))):
+    for slots in ([0], [7, 3], list(range(10, 50))):
         for batch in (1, 2, 3):
-            part, some = LAYOUT.views(stack[rows]), observations[rows, :batch]
-            assert torch.equal(actor_logits(part, some), every[0][rows, :batch])
-            assert torch.equal(critic_values(part, some), every[1][rows, :batch])
+            part, some = LAYOUT.views(stack[slots]), observations[slots, :batch]
+            assert torch.equal(actor_logits(part, some), every[0][slots, :batch])
+            assert torch.equal(critic_values(part, some), every[1][slots, :batch])
 
 
 class CallCounter(TorchDispatchMode):
@@ -174,7 +185,7 @@ def test_no_loop_over_policies_in_the_update():
 def test_optional_terms_change_the_update_and_stay_per_policy(settings):
     stack, plain, alone = new_stack(4), new_stack(4), new_stack(4)[:1]
     both = full_batch(stack, [0, 1])
-    first = type(both)(torch.tensor([0]), *(getattr(both, f)[:1] for f in list(both.__dataclass_fields__)[1:]))
+    first = type(both)(**{name: tensor[:1] for name, tensor in vars(both).items()})
     adam = new_adam(stack)
     update_policies(stack, LAYOUT, adam, both, settings)
     update_policies(alone, LAYOUT, new_adam(alone), first, settings)

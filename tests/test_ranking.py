@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
-from bippo_rllib.selection.columns import PARTICIPATED, SUGGESTION
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
+from bippo_rllib.selection.columns import SUGGESTION
 from bippo_rllib.selection.ranking import draw_candidates
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 LOSSES = [0.9, 2.5, 1.4, 3.0, 0.2]
 ACCURACIES = [0.7, 0.1, 0.4, 0.5, 0.9]
 COSTS = [2.0, 3.0, 2.0, 4.0, 1.0]
+
+# Made once: RLlib's constructor of a piece walks the whole stack.
+GREEDY = BudgetSamplerConnector(BudgetSampler("greedy", seed=0))
+RANKINGS = {
+    (highest, count): InfoRanking(highest=highest, candidates=count) for highest in (True, False) for count in (None, 9)
+}
 
 
 class Episode:
@@ -48,12 +54,12 @@ def columns_of(infos):
     }
 
 
-def selection(ranking, infos, strategy="greedy"):
+def selection(ranking, infos):
     """The batch after ranking and sampler, and who was selected."""
     batch = columns_of(infos)
-    for piece in (ranking, BudgetSamplerConnector(strategy=strategy, seed=0)):
+    for piece in (ranking, GREEDY):
         batch = piece(rl_module=None, batch=batch, episodes=[Episode(infos)], explore=True)
-    return batch, {key[1] for key, value in batch[PARTICIPATED].items() if value[0] == 1.0}
+    return batch, {key[1] for key, (action,) in batch[Columns.ACTIONS].items() if action == 1}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,7 @@ def test_relabelling_the_clients_relabels_the_selection(data, highest, candidate
 
     def selected(names):
         infos = infos_of(budget, names, losses, losses, costs, [1] * size)
-        return selection(InfoRanking(highest=highest, candidates=candidates, seed=1), dict(sorted(infos.items())))[1]
+        return selection(RANKINGS[highest, candidates], dict(sorted(infos.items())))[1]
 
     before = selected([f"client_{i}" for i in range(size)])
     after = selected([f"client_{relabelled[i]}" for i in range(size)])
@@ -90,18 +96,12 @@ def test_relabelling_the_clients_relabels_the_selection(data, highest, candidate
 
 def test_ties_are_drawn():
     infos = infos_of(1.0, losses=[2.0] * 5, costs=[1.0] * 5)
-    sampler = BudgetSamplerConnector(strategy="greedy", seed=0)
-    picked = set()
-    for _ in range(60):
-        batch = InfoRanking()(batch=columns_of(infos), episodes=[Episode(infos)])
-        batch = sampler(rl_module=None, batch=batch, episodes=[Episode(infos)])
-        picked |= {key[1] for key, value in batch[PARTICIPATED].items() if value[0] == 1.0}
-    assert picked == set(NAMES)
+    assert set().union(*(selection(RANKINGS[True, None], infos)[1] for _ in range(60))) == set(NAMES)
 
 
 def test_only_candidates_are_selected_and_the_highest_losses_among_them():
     infos = infos_of(budget=100.0)
-    for seed in range(20):
+    for seed in range(12):
         drawn = set(draw_candidates(np.full(5, 10.0), 3, np.random.default_rng(seed)).tolist())
         assert selection(InfoRanking(candidates=3, seed=seed), infos)[1] == {NAMES[i] for i in drawn}
         best = max(drawn, key=lambda i: LOSSES[i])
@@ -130,9 +130,8 @@ def test_no_more_candidates_than_clients_with_data(sizes, count, drawn):
 
 def test_log_probs_are_the_policys_own_whatever_the_scores():
     batch, selected = selection(InfoRanking(candidates=2, seed=0), infos_of())
-    for key, (value,) in batch[Columns.ACTION_LOGP].items():
-        assert value == pytest.approx(math.log(0.25 if key[1] in selected else 0.75), abs=1e-6)
-        assert value.dtype == np.float32
+    assert 0 < len(selected) < 5
+    assert batch[Columns.ACTION_LOGP] == columns_of(infos_of())[Columns.ACTION_LOGP]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,11 @@ def test_log_probs_are_the_policys_own_whatever_the_scores():
     [
         ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*rank_by\(score_key=...\)$"),
         ({"candidates": 2}, {"num_samples": None}, r"info of 'bob' has no 'num_samples' .*rank_by\(size_key=...\)$"),
-        ({}, {"loss": math.nan}, "info of 'bob' has 'loss' = nan; ranking needs finite numbers$"),
+        (
+            {},
+            {"loss": math.nan},
+            r"info of 'bob' has 'loss' = nan; BippoConfig.rank_by\(score_key=...\) needs a finite",
+        ),
         ({"highest": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
         ({"candidates": 2}, {"num_samples": -3}, r"a client's data size is -3\.0; it must be at least 0$"),
     ],
@@ -170,7 +173,7 @@ def config(candidates: int | None) -> BippoConfig:
 
 def test_the_pipeline_ranks_before_the_sampler_also_a_users_own(ray_session):
     def own(env, spaces):
-        return [BudgetSamplerConnector(strategy="greedy")]
+        return [BudgetSamplerConnector(BudgetSampler("greedy"))]
 
     for each in (config(None), config(None).env_runners(module_to_env_connector=own)):
         algo = each.build_algo()

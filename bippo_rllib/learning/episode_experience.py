@@ -1,0 +1,43 @@
+"""Experience of one environment step, read from RLlib's own episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+
+from bippo_rllib.learning.experience import StepExperience
+from bippo_rllib.policies.actor_critic import PARTICIPATE
+
+
+def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str, int]) -> StepExperience:
+    """The experience in a one-step chunk of the plain RLlib path, without participants flagged by ``failed_key``.
+
+    Args:
+        episode: The chunk.
+        failed_key: Info key of the flag.
+        slots: Policy id -> slot in the bank.
+
+    Raises:
+        ValueError: If the chunk is longer.
+    """
+    if len(episode) != 1:
+        raise ValueError(f"a chunk of {len(episode)} steps; BIPPO learns from one environment step at a time")
+    agents = [a for a in sorted(episode.agent_episodes) if len(episode.agent_episodes[a]) > 0]
+    steps = [episode.agent_episodes[a] for a in agents]
+    took_part = [s for s in steps if s.get_actions(0) == PARTICIPATE and not s.get_infos(-1).get(failed_key)]
+    return StepExperience(
+        slots=np.array([slots[s.module_id] for s in took_part], dtype=np.int64),
+        observations=_stack([s.get_observations(0) for s in took_part]),
+        next_observations=_stack([s.get_observations(1) for s in took_part]),
+        log_probs=_stack([s.get_extra_model_outputs(Columns.ACTION_LOGP, 0) for s in took_part]),
+        rewards=_stack([s.get_rewards(0) for s in took_part]),
+        departed=np.array([slots[s.module_id] for s in steps if s.is_done], dtype=np.int64),
+        episode_over=episode.is_done,
+    )
+
+
+def _stack(values: list) -> np.ndarray:
+    return np.array([np.asarray(value, dtype=np.float32) for value in values], dtype=np.float32)

@@ -1,0 +1,174 @@
+"""What all learners share: they buffer environment steps and update every policy whose batch is full."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from ray.rllib.core import ALL_MODULES
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_TRAINED,
+    NUM_ENV_STEPS_TRAINED_LIFETIME,
+    NUM_TRAINABLE_PARAMETERS,
+)
+
+from bippo_rllib.learning.adam import StackedAdam
+from bippo_rllib.learning.experience import Step
+from bippo_rllib.learning.ppo_update import UpdateStatistics
+from bippo_rllib.policies.saved_policies import PolicyShape
+
+#: Key of the waiting batches in a learner's state.
+BUFFER = "buffer"
+
+#: Metric keys under ``learners/__all_modules__``.
+NUM_PARTICIPANTS = "num_participants"
+NUM_POLICIES_UPDATED = "num_policies_updated"
+
+StepT = TypeVar("StepT", bound=Step)
+
+
+class StepLearner(TorchLearner, Generic[StepT]):
+    """Learner of steps of one kind; a subclass says where they wait and how they are learned from.
+
+    Not built on ``PPOTorchLearner``: its pipeline standardises advantages over a padded row, cuts 1-2-step batches
+    into empty minibatches and fails on a batch without any module (RLlib 2.60). Here ``update`` takes the steps
+    themselves.
+
+    Attributes:
+        adam: Optimiser of all policies, a row each.
+    """
+
+    adam: StackedAdam
+
+    def update(
+        self,
+        *,
+        episodes: Sequence[StepT | MultiAgentEpisode] | None = None,
+        training_data: TrainingData | None = None,
+        timesteps: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Stores the participations of the episodes and updates every policy whose batch is full.
+
+        Args:
+            episodes: What the env runner's ``sample`` returned; given here or in ``training_data``.
+            training_data: As ``LearnerGroup.update`` passes it.
+            timesteps: Not used; the hyper-parameters are constants.
+            **kwargs: Minibatch settings of the stock learner, refused in ``BippoConfig.validate``.
+
+        Returns:
+            Reduced metrics, all under ``__all_modules__`` unless ``per_policy_metrics`` is on.
+        """
+        self._check_is_built()
+        if training_data is not None:
+            training_data.solve_refs()
+            episodes = training_data.episodes
+        self._follow_policies()
+        steps = [self._as_step(episode) for episode in episodes or []]
+        for step in steps:
+            self._store(step)
+        statistics = self._update_full()
+        if statistics is not None:
+            self._weights_seq_no += 1
+        self._log(sum(step.num_participants for step in steps), len(steps), statistics)
+        return self.metrics.reduce()
+
+    @property
+    @abstractmethod
+    def policy_shape(self) -> PolicyShape:
+        """Whose policies are trained, and how large they are."""
+
+    @abstractmethod
+    def load_policies(self, state: Mapping[str, Any]) -> None:
+        """Weights from a checkpoint's state dict; Adam and the buffer start afresh."""
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Weights, Adam moments, and the incomplete batches that wait."""
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(BUFFER, components, not_components):
+            state[BUFFER] = self._get_buffer_state()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores ``get_state``.
+
+        Raises:
+            ValueError: If the state is of other policies.
+        """
+        super().set_state(state)
+        if BUFFER in state:
+            self._set_buffer_state(state[BUFFER])
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Called when RLlib adds a policy."""
+        self._follow_policies()
+
+    def compute_loss_for_module(self, **kwargs: Any) -> Any:
+        """Not used: ``update`` computes all policies' losses at once."""
+        raise NotImplementedError(f"{type(self).__name__}.update computes the losses of all policies at once")
+
+    @classmethod
+    def rl_module_required_apis(cls) -> list[type]:
+        """Policies need a critic."""
+        return [ValueFunctionAPI]
+
+    @abstractmethod
+    def _follow_policies(self) -> None:
+        """Fits Adam and buffer to the policies there are by now."""
+
+    def _as_step(self, episode: StepT | MultiAgentEpisode) -> StepT:
+        """The step in what the env runner returned."""
+        return episode
+
+    @abstractmethod
+    def _store(self, step: StepT) -> None:
+        """Buffers a step."""
+
+    @abstractmethod
+    def _update_full(self) -> UpdateStatistics | None:
+        """Updates every policy whose batch is full; None if there is none."""
+
+    @abstractmethod
+    def _get_buffer_state(self) -> dict[str, Any]:
+        """What waits in the buffer."""
+
+    @abstractmethod
+    def _set_buffer_state(self, state: dict[str, Any]) -> None:
+        """Restores ``_get_buffer_state``."""
+
+    @property
+    @abstractmethod
+    def _ids_by_slot(self) -> Sequence[str]:
+        """Policy ids, for metrics."""
+
+    def _map_module_to_device(self, module: Any) -> None:
+        """Nothing to move, policies are on the CPU; the stock learner would make a module of every one to move it."""
+
+    def _log_trainable_parameters(self) -> None:
+        """One total; the stock learner logs a value per policy."""
+        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), self.adam.all.exp_avg.numel(), window=1)
+
+    def _log(self, num_participants: int, num_env_steps: int, statistics: UpdateStatistics | None) -> None:
+        values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
+        if statistics is not None:
+            values[NUM_POLICIES_UPDATED] = len(statistics.slots)
+            for key, tensor in statistics.metrics().items():
+                extremes = {"mean": tensor.mean(), "min": tensor.min(), "max": tensor.max()}
+                values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
+            if self.config.per_policy_metrics:
+                self._log_per_policy(statistics)
+        for key, value in values.items():
+            self.metrics.log_value((ALL_MODULES, key), value, window=1)
+        self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
+        self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
+
+    def _log_per_policy(self, statistics: UpdateStatistics) -> None:
+        policy_ids = [self._ids_by_slot[slot] for slot in statistics.slots.tolist()]
+        for key, tensor in statistics.metrics().items():
+            for policy_id, value in zip(policy_ids, tensor.tolist(), strict=True):
+                self.metrics.log_value((policy_id, key), value, window=1)

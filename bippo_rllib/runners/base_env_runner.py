@@ -1,0 +1,111 @@
+"""What both env runners share: counters of the running episode, its state, and the budget sampler's piece."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import Any
+
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    NUM_EPISODES_LIFETIME,
+)
+
+from bippo_rllib.policies.agents import environment_in
+from bippo_rllib.selection.connector import BudgetSamplerConnector
+
+RUN_STATE = "run"
+
+
+class BaseEnvRunner(MultiAgentEnvRunner):
+    """A multi-agent env runner without bookkeeping that grows, and resumable.
+
+    Episode metrics are running sums (the stock runner keeps every chunk of the running episode, and several metrics
+    per agent), and the state holds the environment's, where the environment has ``get_state``.
+    """
+
+    def __init__(self, config: Any, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self._clear_counters()
+
+    @property
+    def sampler_connector(self) -> BudgetSamplerConnector:
+        """The budget sampler's piece in the module-to-env pipeline.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        for piece in self._module_to_env.connectors:
+            if isinstance(piece, BudgetSamplerConnector):
+                return piece
+        raise ValueError(
+            "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within the "
+            "budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
+        )
+
+    def get_metrics(self) -> Any:
+        """Metrics since the last call; per-episode values are logged when an episode ends."""
+        self._done_episodes_for_metrics.clear()
+        return self.metrics.reduce()
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """The stock state and, where the environment has ``get_state``, the running episode."""
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(RUN_STATE, components, not_components):
+            state[RUN_STATE] = self._run_state()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores ``get_state``; the next ``sample`` continues the restored episode."""
+        super().set_state(state)
+        run = state.get(RUN_STATE)
+        if run is not None:
+            self._episode_length, self._episode_return = run["counters"]
+            observations, infos = self._environment.set_state(run["environment"])
+            self._resume(observations, infos, run["episode_over"])
+            self._needs_initial_reset = False
+
+    @property
+    def _environment(self) -> MultiAgentEnv:
+        return environment_in(self.env)
+
+    @abstractmethod
+    def _episode_over(self) -> bool:
+        """Whether the next step begins with a reset."""
+
+    @abstractmethod
+    def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
+        """Continues an episode in the middle, from the observations and infos of that moment."""
+
+    def _run_state(self) -> dict[str, Any] | None:
+        if self._needs_initial_reset or not hasattr(self._environment, "get_state"):
+            return None
+        state = self._environment.get_state()
+        if state is None:
+            return None
+        counters = (self._episode_length, self._episode_return)
+        return {"environment": state, "episode_over": self._episode_over(), "counters": counters}
+
+    def _increase_sampled_metrics(self, num_steps: int, next_obs: Any, episode: Any) -> int:
+        """Environment steps only; the stock runner logs four metrics per agent."""
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, num_steps, reduce="sum")
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, num_steps, reduce="lifetime_sum", with_throughput=True)
+        return num_steps
+
+    def _count(self, num_steps: int, episode_return: float, episode_over: bool) -> None:
+        """Adds steps to the running episode's sums, and logs these when it ends."""
+        self._episode_length += num_steps
+        self._episode_return += episode_return
+        if episode_over:
+            self.metrics.log_value(NUM_EPISODES, 1, reduce="sum")
+            self.metrics.log_value(NUM_EPISODES_LIFETIME, 1, reduce="lifetime_sum")
+            seconds = time.perf_counter() - self._episode_start
+            self._log_episode_metrics(self._episode_length, self._episode_return, seconds)
+            self._clear_counters()
+
+    def _clear_counters(self) -> None:
+        self._episode_length, self._episode_return, self._episode_start = 0, 0.0, time.perf_counter()

@@ -1,0 +1,68 @@
+"""The selection's pieces of the module-to-env pipeline, as a configuration asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
+
+from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.ranking import InfoRanking
+from bippo_rllib.selection.sampler import BudgetSampler
+
+
+def find_sampler(pipeline: ConnectorPipelineV2) -> BudgetSamplerConnector | None:
+    """The budget sampler's piece in ``pipeline``, which may be a user's own."""
+    return next((piece for piece in pipeline.connectors if isinstance(piece, BudgetSamplerConnector)), None)
+
+
+def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
+    """The budget sampler of a ``BippoConfig``.
+
+    Raises:
+        ValueError: If one of its settings is out of range.
+    """
+    sampler = BudgetSampler(
+        config.sampler,
+        epsilon=config.epsilon,
+        epsilon_decay=config.epsilon_decay,
+        epsilon_min=config.epsilon_min,
+        outside_odds=config.outside_odds,
+        seed=_seed(config, b"budget sampler"),
+    )
+    return BudgetSamplerConnector(sampler, cost_key=config.cost_key, budget_key=config.budget_key)
+
+
+def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
+    """The ranking of ``BippoConfig.rank_by``; None if the policies' suggestions count."""
+    if config.score_key is None:
+        return None
+    return InfoRanking(
+        score_key=config.score_key,
+        highest=config.highest_first,
+        candidates=config.candidates,
+        size_key=config.size_key,
+        seed=_seed(config, b"candidates"),
+    )
+
+
+def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> RepresentativenessPrior | None:
+    """The prior of ``BippoConfig.prior``; None if its weight is 0.
+
+    Args:
+        config: A ``BippoConfig``.
+        client_of: Agent id -> client.
+    """
+    if not config.prior_weight:
+        return None
+    return RepresentativenessPrior(
+        key=config.prior_key, weight=config.prior_weight, gain=config.prior_gain, client_of=client_of
+    )
+
+
+def _seed(config: AlgorithmConfig, purpose: bytes) -> list[int] | None:
+    """Key of a generator of its own for each purpose."""
+    return None if config.seed is None else [config.seed, *purpose]

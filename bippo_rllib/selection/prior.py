@@ -1,0 +1,103 @@
+"""The representativeness prior: what clients report, added to what their policies suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+
+from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, order_of, values_of
+from bippo_rllib.selection.representativeness import Representativeness
+from bippo_rllib.selection.sampler import log_odds
+
+#: Suggestions count as at least this far from 0 and 1, so that none is certain and the prior can always speak.
+_MARGIN = 1e-6
+
+#: Largest logit that is turned back into a probability: beyond it ``1 - p`` runs out of digits in float64.
+_MAX_LOGIT = 30.0
+
+
+class RepresentativenessPrior(ConnectorV2):
+    """Raises the suggestions of clients whose reports follow the mean of all, lowers those of the others.
+
+    ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``, with ``z`` from ``Representativeness``. Not part
+    of the paper's method. Related: "Emulating Full Participation" (arXiv:2405.13584) selects the clients whose
+    gradients together come closest to those of all; here a number is enough that clients report anyway. It sees how
+    clients differ, not whether their data is right: that is left to the policies. And it believes what it is told: a
+    client that reports the mean of the others looks representative.
+
+    Pipeline: module-to-env, before the ``BudgetSamplerConnector``; ``BippoConfig.prior`` puts it there. Needs in the
+    batch: ``participation_suggestion`` of every agent, a probability (``-inf``, no candidate, stays as it is). Needs in
+    every agent's latest info: the report. Writes ``participation_suggestion``.
+
+    Reports are recorded whenever the piece runs, exploring or not, and across episodes; the records are in checkpoints.
+
+    Args:
+        key: Info key of what clients report, such as their accuracy; a finite number in every info, in any unit.
+        weight: Of ``z``. Below 0 the unrepresentative come first.
+        gain: Of the policies' logits; at 0 the prior decides alone.
+        client_of: Agent id -> client, whose record is continued when it returns under another agent id. By default
+            every agent id is a client.
+        input_observation_space: As for every connector.
+        input_action_space: As for every connector.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: str = "accuracy",
+        weight: float = 2.0,
+        gain: float = 1.0,
+        client_of: Callable[[Any], str] = str,
+        input_observation_space: gym.Space | None = None,
+        input_action_space: gym.Space | None = None,
+    ) -> None:
+        super().__init__(input_observation_space, input_action_space)
+        self._key, self._weight, self._gain, self._client_of = key, weight, gain, client_of
+        self._record = Representativeness()
+
+    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+        """Records the reports and writes ``participation_suggestion``."""
+        suggestions = batch.get(SUGGESTION)
+        if not suggestions:
+            return batch
+        order = order_of(suggestions)
+        agents = [agent_id for _, agent_id, _ in order.keys]
+        probabilities = _checked_probabilities(values_of(suggestions, order), agents)
+        reports = finite_info_values(episodes[0].get_infos(-1), agents, self._key, "BippoConfig.prior(key=...)")
+        clients = [self._client_of(agent_id) for agent_id in agents]
+        z = self._record.update(clients, reports)
+        adjusted = with_prior(probabilities, z, weight=self._weight, gain=self._gain)
+        batch[SUGGESTION] = column_like(suggestions, order, adjusted)
+        return batch
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """The records of all clients."""
+        return self._record.get_state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        if state:
+            self._record.set_state(state)
+
+
+def with_prior(suggestions: np.ndarray, z: np.ndarray, *, weight: float, gain: float) -> np.ndarray:
+    """``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays."""
+    logits = gain * log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN)) + weight * z
+    adjusted = 1.0 / (1.0 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT)))
+    return np.where(suggestions == -np.inf, -np.inf, adjusted)
+
+
+def _checked_probabilities(suggestions: np.ndarray, agents: Sequence[str]) -> np.ndarray:
+    suggestions = np.asarray(suggestions, dtype=np.float64)
+    fine = (suggestions == -np.inf) | ((suggestions >= 0.0) & (suggestions <= 1.0))
+    if not fine.all():
+        first = int(np.flatnonzero(~fine)[0])
+        raise ValueError(
+            f"the participation suggestion of {agents[first]!r} is {suggestions[first]}; a prior adjusts probabilities "
+            "in [0, 1]: put pieces that write other scores behind it, or leave it out"
+        )
+    return suggestions

@@ -1,0 +1,77 @@
+"""Everything that can be wrong with a study, found before Ray starts: data, budget, settings, policies, room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from experiments.methods import METHODS, check_settings_are_taken
+from experiments.study.placement import place
+from experiments.study.ray_session import available_nodes
+from experiments.study.settings import check_federation_keys, describe, split_settings
+from experiments.study.study import Study
+from experiments.study.transfer import check_fit
+
+if TYPE_CHECKING:
+    from bippo_rllib import BippoConfig
+    from envs import FederatedRounds
+
+
+def check_study(study: Study) -> None:
+    """Builds the configuration of every trial and the federation of every seed, and runs nothing.
+
+    Raises:
+        ValueError: For the first thing that is wrong, in one line.
+    """
+    import envs
+
+    fields = tuple(envs.FederationConfig.__dataclass_fields__)
+    check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_settings_are_taken(study.methods, {**study.settings, **study.search})
+    for draw in study.draws:
+        _check_draw(study, draw)
+    for seed in study.seeds:
+        env = _check_federations(study, study.draws[0], seed)
+    for trial in study.all_trials:
+        if trial.init_from and not study.is_resumed:  # a resumed study was checked when it was started
+            check_fit(trial.init_from, _config(study, trial.method, trial.search), env)
+    place(study, available_nodes(study.parallel_trials))
+
+
+def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
+    """The study's settings with those of one draw, for all methods and the first seed."""
+    try:
+        for method in study.methods:
+            _config(study, method, draw).validate()
+        if split_settings(draw)[1]:
+            _check_federations(study, draw, study.seeds[0])
+    except ValueError as error:
+        if not draw:
+            raise
+        raise ValueError(f"--search draws {describe(draw)}: {error}") from None
+
+
+def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
+    from experiments.study.row_callback import TrialInfo
+    from experiments.study.trial import bippo_config
+
+    info = TrialInfo(study.scenario.name, method, study.seeds[0])
+    federation = study.scenario.federation_for(study.rounds)
+    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
+
+
+def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
+    """Makes the environment of each method, once where several have the same; returns one of them."""
+    import envs
+    from envs.training.executor import check_device
+
+    settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
+    seen: list[dict[str, Any]] = []
+    for method in study.methods:
+        federation = METHODS[method].with_requirements(settings)
+        if federation not in seen:
+            seen.append(federation)
+            check_device(str(federation.get("device", "cpu")))
+            env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
+    return env

@@ -1,0 +1,297 @@
+"""The representativeness prior: golden values, histories, churn, both runners, checkpoints, errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_envs import Workers
+
+from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, RepresentativenessPrior
+from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.prior import with_prior
+from bippo_rllib.selection.representativeness import HALF_TRUST, Representativeness, representativeness
+
+SCORES = st.floats(-100.0, 100.0).map(lambda score: round(score, 3))
+
+
+def test_golden_z_scores():
+    # Means 0.5 and 0.4, so the distances are 0, 0.3, 0.3 in both rounds: v = (0, 0.3, 0.3) with mean 0.2 and population
+    # variance (0.04 + 0.01 + 0.01) / 3 = 0.02, so z = 0.2 / sqrt(0.02) = sqrt(2) and -0.1 / sqrt(0.02) = -sqrt(1/2).
+    record = Representativeness()
+    for scores in ([0.5, 0.2, 0.8], [0.4, 0.7, 0.1]):
+        z = record.update(["ann", "bob", "cat"], np.array(scores))
+        assert z == pytest.approx([math.sqrt(2.0), -math.sqrt(0.5), -math.sqrt(0.5)])
+
+
+def test_a_short_record_counts_less():
+    # v = (0.1, 0.3, 0); the newcomer's record is worth c = (1 / 6) / (20 / 25) = 0.208333 of the others'. Mean 0.4 /
+    # 2.208333 = 0.181132; variance (0.006582 + 0.014130 + c * 0.032809) / 2.208333 = 0.012474, deviation 0.111688.
+    # z = (0.081132, -0.118868, c * 0.181132) / 0.111688.
+    z = representativeness(np.array([0.2, 1.8, 0.0]), np.array([20, 20, 1]))
+    assert z == pytest.approx([0.72642, -1.06429, 0.33787], abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("sums", "counts"),
+    [([], []), ([0.4], [3]), ([0.2, 0.2], [2, 2]), ([0.0, 0.0], [5, 5]), ([0.0, 0.0], [0, 0]), ([0.0, 0.3], [0, 9])],
+)
+def test_clients_that_cannot_be_told_apart_are_neutral(sums, counts):
+    assert representativeness(np.array(sums), np.array(counts)).tolist() == [0.0] * len(sums)
+
+
+def test_a_client_without_a_record_is_neutral_and_not_in_the_average():
+    with_unknown = representativeness(np.array([0.2, 0.0, 1.8]), np.array([2, 0, 2]))
+    assert with_unknown == pytest.approx([1.0, 0.0, -1.0])  # of two clients, one is a deviation above, one below
+
+
+def z_of_history(history, live):
+    """The same from all reports ever made, in plain Python."""
+    distances = {client: [] for client in live}
+    for reports in history:
+        mean = sum(reports.values()) / len(reports)
+        for client in set(reports) & set(live):
+            distances[client].append((reports[client] - mean) ** 2)
+    v = {client: math.sqrt(sum(each) / len(each)) for client, each in distances.items()}
+    weight = {client: len(each) / (len(each) + HALF_TRUST) for client, each in distances.items()}
+    total = sum(weight.values())
+    mean = sum(weight[client] * v[client] for client in live) / total
+    spread = math.sqrt(sum(weight[client] * (v[client] - mean) ** 2 for client in live) / total)
+    if spread < 1e-9 * max(1.0, mean):
+        return dict.fromkeys(live, 0.0)
+    return {client: (mean - v[client]) / spread * weight[client] / max(weight.values()) for client in live}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from("abcdefg"), SCORES, min_size=1), min_size=1, max_size=12))
+def test_running_sums_equal_the_history_through_churn(history):
+    record = Representativeness()
+    for step, reports in enumerate(history):
+        z = record.update(list(reports), np.array(list(reports.values())))
+        expected = z_of_history(history[: step + 1], list(reports))
+        assert z == pytest.approx(list(expected.values()), abs=1e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(SCORES, min_size=4, max_size=4), st.sampled_from([1e-3, 2.0, 1e6]), st.floats(-10.0, 10.0))
+def test_units_do_not_matter(scores, scale, shift):
+    scores = np.array([*scores, 0.0, 50.0])  # two that differ
+    plain, scaled = (Representativeness().update(list("abcdef"), each) for each in (scores, scale * (scores + shift)))
+    assert scaled == pytest.approx(plain, abs=1e-6)
+
+
+def test_golden_suggestions():
+    # logit(0.5) = 0 and logit(0.2) = -1.38629; with weight 2 and z = 1, -0.5, 0: sigmoid(2) = 0.88080, sigmoid(-1) =
+    # 0.26894, and 0.2 stays.
+    suggestions, z = np.array([0.5, 0.5, 0.2, -math.inf]), np.array([1.0, -0.5, 0.0, 3.0])
+    adjusted = with_prior(suggestions, z, weight=2.0, gain=1.0)
+    assert adjusted == pytest.approx([0.88080, 0.26894, 0.2, -math.inf], abs=1e-5)
+    # Gain 2 doubles the logits, 0 leaves the prior alone.
+    assert with_prior(suggestions, 0 * z, weight=2.0, gain=2.0)[2] == pytest.approx(0.04 / (0.04 + 0.64))
+    assert with_prior(suggestions, z, weight=-2.0, gain=0.0)[:3] == pytest.approx([0.11920, 0.73106, 0.5], abs=1e-5)
+
+
+def test_nobody_becomes_certain():
+    extremes = with_prior(np.array([0.0, 1.0, 0.0, 1.0]), np.array([9.0, -9.0, -1e9, 1e9]), weight=2.0, gain=1.0)
+    assert ((extremes > 0.0) & (extremes < 1.0)).all()
+    assert extremes[0] > 0.5 > extremes[1]  # a certain actor does not silence the prior
+
+
+class Episode:
+    def __init__(self, infos):
+        self._infos = infos
+
+    def get_infos(self, indices):
+        return self._infos
+
+
+def adjusted_by(prior, reports, suggestions):
+    batch = {SUGGESTION: {("episode", a, policy_of(a)): [np.float32(s)] for a, s in suggestions.items()}}
+    episode = Episode({agent: {"quality": report} for agent, report in reports.items()})
+    batch = prior(rl_module=None, batch=batch, episodes=[episode], explore=True)
+    return {key[1]: value for key, (value,) in batch[SUGGESTION].items()}
+
+
+def test_the_order_of_agents_does_not_matter():
+    agents = [f"client_{i}" for i in range(7)]
+    rng = np.random.default_rng(0)
+    rounds = [({a: rng.random() for a in agents}, {a: rng.random() for a in agents}) for _ in range(5)]
+    orders = [agents, agents[::-1], list(rng.permutation(agents))]
+    outcomes = []
+    for order in orders:
+        prior = RepresentativenessPrior(key="quality")
+        for reports, suggestions in rounds:
+            adjusted = adjusted_by(prior, {a: reports[a] for a in order}, {a: suggestions[a] for a in order})
+        outcomes.append(adjusted)
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def test_one_that_leaves_and_returns_keeps_its_record_and_a_joiner_starts_almost_neutral():
+    prior = RepresentativenessPrior(key="quality", weight=1.0, client_of=policy_of)
+    rng = np.random.default_rng(0)
+    names = [f"client_{i:03d}" for i in range(6)]
+    suggestions = dict.fromkeys(names, 0.5)
+    for _ in range(40):  # client_000 swings, the others stay close to each other
+        reports = {name: 0.5 + (0.4 if name == "client_000" else 0.02) * rng.standard_normal() for name in names}
+        before = adjusted_by(prior, reports, suggestions)
+    assert before["client_000"] < 0.15
+    without = {name: report for name, report in reports.items() if name != "client_000"}
+    for _ in range(5):
+        adjusted_by(prior, without, dict.fromkeys(without, 0.5))
+    state = prior.get_state()
+    assert dict(zip(state["clients"], state["counts"], strict=True)) == {**dict.fromkeys(names, 45), "client_000": 40}
+    back = {**without, "client_000#1": 0.5, "client_006": 0.0}
+    after = adjusted_by(prior, back, dict.fromkeys(back, 0.5))
+    assert after["client_000#1"] < 0.15
+    assert abs(after["client_006"] - 0.5) < 0.12  # although its first report is further off than any other
+    assert prior.get_state()["clients"] == [*names, "client_006"]
+
+
+@pytest.mark.parametrize(
+    ("info", "message"),
+    [
+        ({"cost": 1.0}, r"info of 'bob' has no 'quality' \(found: cost\); .*BippoConfig.prior\(key=...\)$"),
+        ({"quality": math.nan}, r"info of 'bob' has 'quality' = nan; BippoConfig.prior\(key=...\) needs"),
+        ({"quality": -math.inf}, r"info of 'bob' has 'quality' = -inf; BippoConfig.prior\(key=...\) needs"),
+    ],
+)
+def test_reports_that_are_missing_or_not_finite_are_one_clear_error(info, message):
+    reports = {"ann": {"quality": 1.0}, "bob": info}
+    batch = {SUGGESTION: {("episode", a, a): [np.float32(0.5)] for a in reports}}
+    prior = RepresentativenessPrior(key="quality")
+    with pytest.raises(ValueError, match=message) as error:
+        prior(rl_module=None, batch=batch, episodes=[Episode(reports)])
+    assert "\n" not in str(error.value)
+    assert prior.get_state()["clients"] == []
+
+
+@pytest.mark.parametrize("score", [1.5, -0.5, math.nan, math.inf])
+def test_scores_that_are_no_probabilities_are_refused(score):
+    with pytest.raises(ValueError, match=f"suggestion of 'bob' is {score}; a prior adjusts probabilities in"):
+        adjusted_by(RepresentativenessPrior(key="quality"), {"ann": 1.0, "bob": 1.0}, {"ann": 0.5, "bob": score})
+
+
+class Reporting(Workers):
+    """Worker i swings around the mean by i. With ``leaves_at``, worker_00 leaves then and returns two steps later."""
+
+    def step(self, actions):
+        outcome = super().step(actions)
+        if self._leaves_at is not None and self.time == self._leaves_at + 2 and self.agents:
+            self.agents.append("worker_00#1")
+            outcome[0]["worker_00#1"] = np.ones(self._obs_dim, np.float32)
+            outcome[4]["worker_00#1"] = self._infos()["worker_00#1"]
+        return outcome
+
+    def _infos(self):
+        infos = super()._infos()
+        for agent, info in infos.items():
+            place = int(policy_of(agent)[-2:])
+            infos[agent] = info | {"accuracy": 0.5 + 0.1 * place * math.cos(3 * place + self.time)}
+        return infos
+
+
+def config(base=BippoConfig, seed=7, **keywords):
+    environment = {"num_workers": 7, "rounds": 8, "budget": 4.0, **keywords}
+    return base().environment(Reporting, env_config=environment).debugging(seed=seed, log_level="ERROR")
+
+
+def pieces(algo):
+    return [type(piece).__name__ for piece in algo.env_runner._module_to_env.connectors]
+
+
+def test_the_prior_alone_selects_what_a_hand_would(ray_session):
+    algo = config().prior(weight=1.0, gain=0.0).training(sampler="greedy").build_algo()
+    assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
+    algo.env_runner.begin()
+    history = []
+    for _ in range(6):
+        infos = algo.env_runner._episode.infos
+        history.append({agent: info["accuracy"] for agent, info in infos.items()})
+        z = z_of_history(history, list(infos))
+        remaining, expected = 4.0, set()
+        for agent in sorted(infos, key=lambda a: -z[a]):
+            if infos[agent]["cost"] <= remaining:
+                expected.add(agent)
+                remaining -= infos[agent]["cost"]
+        algo.train()
+        assert {agent for agent, act in algo.parallel_env.last_actions.items() if act} == expected
+    algo.stop()
+
+
+def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path, ray_session):
+    def both(**keywords):
+        return config(leaves_at=2, **keywords).prior().training(sampler="odds", lr=0.01)
+
+    arrays, episodes = both().build_algo(), both().env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    selections = set()
+    for step in range(18):
+        if step in (3, 9):  # worker_00 has left; a new episode runs
+            restored = Bippo.from_checkpoint(arrays.save_to_path(tmp_path / f"checkpoint_{step}"))
+        for algo in (arrays, episodes, *([restored] if step >= 3 else [])):
+            algo.train()
+            assert algo.parallel_env.last_actions == arrays.parallel_env.last_actions
+            assert algo.sampler.get_state() == arrays.sampler.get_state()
+        selections.add(tuple(sorted(agent for agent, act in arrays.parallel_env.last_actions.items() if act)))
+    assert len(selections) > 4
+    states = [algo.env_runner._module_to_env.connectors[-2] for algo in (arrays, restored)]
+    assert [type(piece) for piece in states] == [RepresentativenessPrior] * 2
+    ours, theirs = (piece.get_state() for piece in states)
+    assert ours["clients"] == theirs["clients"] == [f"worker_{i:02d}" for i in range(7)]
+    # 18 steps; in each of the two whole episodes worker_00 was away for two.
+    assert ours["counts"].tolist() == theirs["counts"].tolist() == [14, *[18] * 6]
+    assert ours["sums"].tolist() == theirs["sums"].tolist()
+    for algo in (arrays, episodes, restored):
+        algo.stop()
+
+
+def test_without_weight_there_is_no_piece_and_nothing_changes(ray_session):
+    plain, off = config().build_algo(), config().prior(weight=0.0).build_algo()
+    assert pieces(off) == pieces(plain) == ["BudgetSamplerConnector"]
+    for _ in range(12):
+        plain.train(), off.train()
+        assert plain.parallel_env.last_actions == off.parallel_env.last_actions
+    assert plain.bank.flat.equal(off.bank.flat)
+    plain.stop(), off.stop()
+
+
+def test_a_central_network_takes_it_too(ray_session):
+    algo = config(CentralPPOConfig).prior(weight=3.0).training(sampler="odds").build_algo()
+    assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
+    for _ in range(10):
+        algo.train()
+        actions = algo.parallel_env.last_actions
+        assert 0 < sum(act * (1.0 + int(agent[-1]) % 2) for agent, act in actions.items()) <= 4.0
+    state = algo.env_runner._module_to_env.connectors[0].get_state()
+    assert state["clients"] == [f"worker_{i:02d}" for i in range(7)]
+    algo.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.prior(weight=math.nan), "prior_weight is nan; it must be a finite number$"),
+        (lambda c: c.prior(weight="much"), "prior_weight is 'much'; it must be a finite number$"),
+        (lambda c: c.prior(weight=-math.inf), "prior_weight is -inf"),
+        (lambda c: c.prior(gain=-1.0), "prior_gain is -1.0; it must be a number at least 0$"),
+        (lambda c: c.prior(gain=math.inf), "prior_gain is inf"),
+        (
+            lambda c: c.prior(weight=0.0, gain=2.0),
+            "prior_gain is 2.0, but prior_weight is 0, which turns the prior off",
+        ),
+        (
+            lambda c: c.prior().rank_by("loss"),
+            "prior_weight is 2.0 and score_key 'loss', but a ranking takes the place",
+        ),
+    ],
+)
+def test_settings_that_would_not_be_honoured_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change(config()).validate()
+
+
+def test_settings_below_zero_and_of_zero_gain_are_fine():
+    config().prior(weight=-2.0, gain=0.0).validate()
