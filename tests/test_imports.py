@@ -59,7 +59,7 @@ RAY_FREE = [
     "bippo_rllib.policies.client_selector",
     "bippo_rllib.policies.macs",
     "bippo_rllib.policies.saved_policies",
-    "bippo_rllib.selection.sampler",
+    "bippo_rllib.selection.budget_sampler",
 ]
 KNOWS_RAY = "envs.training.ray_executor"
 

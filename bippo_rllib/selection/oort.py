@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, info_values, order_of
-from bippo_rllib.selection.sampler import BUDGET_TOLERANCE
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
 EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
