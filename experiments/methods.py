@@ -82,6 +82,18 @@ def _ranked(score_key: str, highest: bool = True, candidates: int | None = None)
     return config.rank_by(score_key, highest=highest, candidates=candidates)
 
 
+def _oort() -> BippoConfig:
+    from experiments.selectors import OortConfig
+
+    return OortConfig()
+
+
+def _oracle() -> BippoConfig:
+    from experiments.selectors import OracleConfig
+
+    return OracleConfig()
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 
 
@@ -109,6 +121,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "one central network over all clients, clients drawn in proportion to its softmax",
                 partial(_central, "stochastic"),
             ),
+            Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             Method(
                 "bippo-r",
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
@@ -126,7 +139,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "ippo, but drawn in proportion to the odds p / (1 - p) of the suggestions; for the ablation",
                 partial(_independent, "odds"),
             ),
-            Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             Method(
                 "fedavg",
                 "random clients until the budget is spent; nothing is learned",
@@ -151,6 +163,23 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),
+            ),
+            Method(
+                "oort",
+                "Oort: utility of a client's data and cost of its device, with exploration (Lai et al., OSDI 2021)",
+                _oort,
+                learns=False,
+                federation=_LOSS,
+                uses_client_reports=False,  # participants know their own loss from training
+            ),
+            Method(
+                "oracle",
+                "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
+                _oracle,
+                learns=False,
+                settings=("oracle_clients",),
+                uses_client_reports=False,
+                reference=True,
             ),
         )
     }
