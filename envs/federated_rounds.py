@@ -29,7 +29,7 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
 the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
 to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and ``leave_one_out``: each
-participant gets ``sign(d) * 64**|d|`` with ``d`` its own effect on the mean accuracy (``envs.rules.leave_one_out``).
+participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean accuracy (``envs.rules.leave_one_out``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
@@ -162,7 +162,7 @@ class FederatedRounds(ParallelEnv):
 
     @property
     def costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` joules each client reports for the next round."""
+        """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
 
     @property

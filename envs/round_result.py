@@ -17,7 +17,7 @@ class RoundResult:
         energy_j: Joules spent: by the clients that trained or failed, and on probing.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
-        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit included.
+        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit for its reward included.
         trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.

@@ -72,13 +72,13 @@ def hosted_executor(
     num_actors: int,
     worker_class: type[ClientWorker] = ClientWorker,
 ) -> RayExecutor:
-    """A ``RayExecutor`` whose actors are guests, one per host."""
+    """A ``RayExecutor`` whose actors are guests, spread over the hosts."""
     shape = DataShape.of(load_dataset(config.dataset, config.data_dir))
 
     def new_actor(slot: int) -> Guest:
-        number = next(_numbers)
-        hosts[slot].add.remote(number, config, shape, worker_class)
-        return Guest(hosts[slot], number)
+        number, host = next(_numbers), hosts[slot % len(hosts)]
+        host.add.remote(number, config, shape, worker_class)
+        return Guest(host, number)
 
     return RayExecutor(config, ActorPlan(num_actors, 0.1, 0.0), worker_class, new_actor)
 

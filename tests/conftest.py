@@ -1,9 +1,12 @@
-"""Fixtures shared by all tests: one torch thread, and one Ray for the whole run."""
+"""Fixtures shared by all tests: one torch thread, and one Ray for the whole run. Marks what needs Ray."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -13,6 +16,30 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """``-m "not ray"`` leaves out whatever uses the shared Ray; tests with a Ray of their own carry the mark."""
+    for item in items:
+        in_actors = "any_executor" in item.fixturenames and item.callspec.params["any_executor"] == "ray"
+        if in_actors or "ray_session" in item.fixturenames:
+            item.add_marker(pytest.mark.ray)
+
+
+def pytest_runtest_setup() -> None:
+    """Makes building an algorithm three times as fast.
+
+    RLlib finds the caller of each connector piece's constructor with ``inspect.stack()[1].frame``. That looks for the
+    source of every frame there is, and below a test there are some forty of pytest's.
+    """
+    connector = sys.modules.get("ray.rllib.connectors.connector_v2")
+    if connector is not None:
+        connector.inspect = SimpleNamespace(stack=_stack, getargvalues=inspect.getargvalues)  # type: ignore[attr-defined]
+
+
+def _stack() -> list[SimpleNamespace]:
+    """Its caller and that one's, as far as RLlib looks."""
+    return [SimpleNamespace(frame=sys._getframe(depth)) for depth in (1, 2)]
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +54,19 @@ def ray_session() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def ray_address(ray_session: None) -> str:
+    """For a process that is to share it: as ``$RAY_ADDRESS``."""
+    import ray
+
+    return ray.get_runtime_context().gcs_address
+
+
+@pytest.fixture(scope="session")
 def actor_hosts(ray_session: None) -> list[Any]:
-    """Three processes whose actors any number of executors may share."""
+    """Two processes whose actors any number of executors may share."""
     from actor_hosts import start_hosts
 
-    return start_hosts(3)
+    return start_hosts(2)
 
 
 @pytest.fixture(params=["serial", "ray"])
@@ -45,14 +80,3 @@ def any_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         hosts = request.getfixturevalue("actor_hosts")
         monkeypatch.setattr(federation, "new_executor", lambda config: hosted_executor(hosts, config, num_actors=2))
     return request.param
-
-
-@pytest.fixture
-def reference(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a bound that is no method, as long as the test lasts."""
-    from experiments.methods import METHODS, Method
-
-    bound = Method("oracle", "draws among named clients", METHODS["fedavg"].make_config, reference=True)
-    for module in ("experiments.methods", "experiments.report.report"):
-        monkeypatch.setattr(f"{module}.METHODS", {**METHODS, "oracle": bound})
-    return "oracle"

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_example_of_another_project_runs_in_a_folder_of_its_own(tmp_path):
+def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address, tmp_path):
     page = (ROOT / "docs" / "using-bippo-elsewhere.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
     printed = re.search(r"```\n(would report now: .*)\n```", page).group(1)
@@ -21,7 +21,7 @@ def test_the_example_of_another_project_runs_in_a_folder_of_its_own(tmp_path):
     result = subprocess.run(
         [sys.executable, "sensors.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": "local"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_address},
         capture_output=True,
         text=True,
         check=False,

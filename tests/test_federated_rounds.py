@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,10 +19,8 @@ from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import accuracy_reward
 
-pytestmark = pytest.mark.usefixtures("any_executor")
-
-# For what does not depend on who trains.
-serial_only = pytest.mark.parametrize("any_executor", ["serial"], indirect=True)
+# That actors train to the same bits is proved in `test_ray_executor`; here, what else an env does with its executor.
+in_actors_too = pytest.mark.usefixtures("any_executor")
 
 # Four clients, one of each kind of the paper; client 0 is cheap. The budget lets two train.
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 4, "budget_share": 0.6}
@@ -57,6 +53,7 @@ def plain(value):
     return tuple(plain(entry) for entry in value) if isinstance(value, tuple) else value
 
 
+@in_actors_too
 @pytest.mark.parametrize(
     "fields",
     [
@@ -75,7 +72,6 @@ def test_parallel_api(fields):
         assert all(env.observation_space(agent).contains(row) for agent, row in observations.items())
 
 
-@serial_only
 def test_defaults_are_digits_with_20_clients():
     env = envs.parallel_env()
     assert env.possible_agents[0] == "client_000" and len(env.possible_agents) == 20
@@ -84,14 +80,12 @@ def test_defaults_are_digits_with_20_clients():
     assert [len(labels) for labels in env.labels] == [10] * 5 + [3] * 5 + [2] * 5 + [1] * 5
 
 
-@serial_only
 @pytest.mark.parametrize(("num_clients", "last"), [(1000, "client_999"), (1001, "client_1000")])
 def test_ids_sort_as_text(num_clients, last):
     names = client_names(num_clients)
     assert names == sorted(names) and names[-1] == last
 
 
-@serial_only
 def test_spaces_are_built_once():
     env = tiny()
     for agent in env.possible_agents:
@@ -100,6 +94,7 @@ def test_spaces_are_built_once():
     assert env.observation_space("client_000").shape == (5,)
 
 
+@in_actors_too
 def test_same_seed_same_episode_in_every_number():
     one, other = rollout(tiny(with_loss=True), seed=7), rollout(tiny(with_loss=True), seed=7)
     assert len(one) == 5 and one == other
@@ -126,6 +121,7 @@ def test_neither_construction_nor_other_torch_users_disturb_a_run():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@in_actors_too
 @pytest.mark.parametrize("steps", [0, 2, 4])
 def test_state_and_pickle_go_on_bit_for_bit(steps):
     env = tiny(with_loss=True, device_changes=(DeviceChange(3, 1, 900e6),))
@@ -166,6 +162,7 @@ def test_a_state_is_a_snapshot():
     assert torch.equal(state["weights"], before["weights"])
 
 
+@in_actors_too
 def test_an_env_that_was_never_reset_pickles():
     assert rollout(pickle.loads(pickle.dumps(tiny())), seed=7) == rollout(tiny(), seed=7)
 
@@ -223,7 +220,6 @@ def test_nobody_trains():
     assert all(row[4] == 0.0 for row in observations.values())
 
 
-@serial_only
 def test_learns_when_all_train():
     env = envs.parallel_env(budget_j=math.inf, rounds=6)
     env.reset(seed=7)
@@ -341,13 +337,11 @@ def test_set_cpu_freq_hz_reaches_the_next_round():
         env.set_cpu_freq_hz(0, math.nan)
 
 
-@serial_only
 def test_budget_below_the_cheapest_client_is_refused():
     with pytest.raises(ValueError, match=r"the budget of 0.001 J a round is below .*: client_000 needs 0.00\d+ J"):
         tiny(budget_j=0.001)
 
 
-@serial_only
 def test_a_device_that_is_not_there():
     with pytest.raises(ValueError, match=r"device 'cuda:99' cannot be used: .*; use device='cpu'"):
         tiny(device="cuda:99").reset()
@@ -359,6 +353,7 @@ def test_bad_seed(seed):
         tiny().reset(seed=seed)
 
 
+@in_actors_too
 def test_diverging_training_names_the_client():
     env = tiny(lr=1e30)
     with pytest.raises(ValueError, match=r"client 0 diverged in round 0 at lr=1e\+30"):
@@ -373,14 +368,13 @@ def test_cnn_on_fashion_mnist_files(tmp_path):
     assert env.num_parameters == 431_080 and 0.0 <= env.last_round.mean_accuracy <= 1.0
 
 
-@serial_only
 def test_resnet18_on_cifar_files(tmp_path):
     write_cifar_batches(tmp_path, per_class=7)
     env = envs.parallel_env(
         dataset="cifar10",
         data_dir=str(tmp_path),
         num_clients=2,
-        train_samples=32,
+        train_samples=8,
         test_samples=10,
         partition="dirichlet_over_labels",
         rounds=1,
@@ -397,7 +391,6 @@ def test_resnet18_on_cifar_files(tmp_path):
     assert not torch.equal(before[11_173_962:], after[11_173_962:])
 
 
-@serial_only
 def test_own_image_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_image_folders(tmp_path / "data", classes=3, per_class=30, size=16)
@@ -407,28 +400,6 @@ def test_own_image_folder(tmp_path, monkeypatch):
     assert env.last_round.trained == (0,)
 
 
-@serial_only
-def test_works_where_importing_ray_raises():
-    code = (
-        "import sys; sys.modules['ray'] = None\n"
-        "import envs; env = envs.FederatedRounds(envs.FederationConfig(num_clients=2, budget_share=1.0))\n"
-        "env.reset(seed=1); print(len(env.agents), envs.energy.round_energy_j(1, 1, 1, 1e9) > 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2", "True"]
-
-
-@serial_only
-def test_energy_and_reward_load_neither_torch_nor_pettingzoo():
-    code = (
-        "import sys, envs; envs.energy, envs.accuracy_reward\n"
-        "print([name in sys.modules for name in ('torch', 'pettingzoo')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[False, False]"
-
-
-@serial_only
 def test_unknown_names_of_the_package():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = envs.nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -35,11 +36,18 @@ def test_record_agrees_with_the_environment() -> None:
     assert (record.local_epochs, len(record.classes)) == (3, 10)
 
 
+def test_record_names_the_clients_with_wrong_labels() -> None:
+    noisy = {**FEDERATION, "noisy_clients": (5, 2)}
+    # Labels are counted as the data set has them; all else is the same.
+    assert FederationRecord.of(noisy) == dataclasses.replace(FederationRecord.of(FEDERATION), noisy_clients=[2, 5])
+    assert FederationRecord.of({**noisy, "label_noise": 0.0}).noisy_clients == []
+
+
 def test_the_seed_changes_nothing() -> None:
     assert FederationRecord.of({**FEDERATION, "seed": 7}) == FederationRecord.of({**FEDERATION, "seed": 28})
 
 
 def test_record_survives_run_json(tmp_path: Path) -> None:
-    record = FederationRecord.of(FEDERATION)
+    record = FederationRecord.of({**FEDERATION, "noisy_clients": (5, 2)})
     write_run_info(tmp_path, RunInfo("digits", 0.8, 3, FEDERATION, ["bippo"], [7], federation_record=record))
     assert read_run_info(tmp_path).federation_record == record

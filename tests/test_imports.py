@@ -2,88 +2,168 @@
 
 from __future__ import annotations
 
-import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, import_graph, modules, packages_imported
 
-ROOT = Path(__file__).resolve().parents[1]
+#: Rooms and files of each package from the bottom up. A module imports from lower floors and from its own room; rooms
+#: that share a floor do not know each other.
+FLOORS: dict[str, list[set[str]]] = {
+    "bippo_rllib": [
+        {"selection"},
+        {"policies"},
+        {"learning"},
+        {"runners"},
+        {"config_checks"},
+        {"config"},
+        {"bippo", "central"},
+        {"bippo_rllib"},
+    ],
+    "envs": [
+        {"checks", "rng", "round_key", "agent_ids"},
+        {"data", "rules", "round_result", "observation"},
+        {"config_checks"},
+        {"config"},
+        {"training", "devices", "episode_state"},
+        {"agent_views"},
+        {"federation"},
+        {"federated_rounds"},
+        {"envs"},
+    ],
+    "experiments": [
+        {"scenario", "methods"},
+        {"scenarios"},
+        {"results"},
+        {"study"},
+        {"report"},
+        {"benchmark", "tune_bippo"},
+        {"experiments"},
+    ],
+}
+#: RLlib's own idiom: a config names its algorithm, which is built from the config.
+EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 
+#: Beside all of ``envs`` but its Ray executor.
 RAY_FREE = [
     "bippo_rllib",
     "bippo_rllib.central.update",
-    "bippo_rllib.policies.client_selector",
-    "bippo_rllib.policies.macs",
+    "bippo_rllib.learning.adam",
     "bippo_rllib.learning.objectives",
     "bippo_rllib.learning.participation_buffer",
-    "bippo_rllib.selection.sampler",
-    "bippo_rllib.policies.saved_policies",
-    "bippo_rllib.policies.actor_critic",
-    "bippo_rllib.learning.adam",
     "bippo_rllib.learning.ppo_update",
-    "envs",
-    "envs.federated_rounds",
+    "bippo_rllib.policies.actor_critic",
+    "bippo_rllib.policies.client_selector",
+    "bippo_rllib.policies.macs",
+    "bippo_rllib.policies.saved_policies",
+    "bippo_rllib.selection.budget_sampler",
 ]
+KNOWS_RAY = "envs.training.ray_executor"
 
 BLOCK_RAY = """
-import sys
+import importlib, sys
+
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "ray":
             raise ImportError("ray is blocked")
+
 sys.meta_path.insert(0, Blocked())
 """
 
 
-def imported_packages(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.split(".")[0])
-    return names
+def graph_of(package: str) -> dict[str, set[str]]:
+    """Its imports without the exceptions."""
+    graph = import_graph(package)
+    return {module: {name for name in names if (module, name) not in EXCEPTIONS} for module, names in graph.items()}
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[min(1, module.count("."))]
 
 
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [("bippo_rllib", {"envs", "experiments"}), ("envs", {"bippo_rllib", "experiments"})],
 )
-def test_arrows_between_packages_point_one_way(package, forbidden):
-    files = sorted((ROOT / package).glob("**/*.py"))
+def test_arrows_between_packages_point_one_way(package: str, forbidden: set[str]) -> None:
+    files = modules(package).values()
     assert len(files) > 5
     for path in files:
-        assert not imported_packages(path) & forbidden, path
+        assert not packages_imported(path) & forbidden, path
 
 
-def test_one_file_of_envs_knows_ray():
-    with_ray = [path.name for path in sorted((ROOT / "envs").glob("**/*.py")) if "ray" in imported_packages(path)]
-    assert with_ray == ["ray_executor.py"]
+@pytest.mark.parametrize("package", FLOORS)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    try:
+        graphlib.TopologicalSorter(graph_of(package)).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("module", RAY_FREE)
-def test_imports_in_a_process_without_ray(module):
-    assert run(f"{BLOCK_RAY}\nimport {module}\nprint({module!r} in sys.modules, 'ray' in sys.modules)") == "True False"
+@pytest.mark.parametrize("package", FLOORS)
+def test_arrows_between_rooms_point_one_way(package: str) -> None:
+    floor_of = {room: floor for floor, rooms in enumerate(FLOORS[package]) for room in rooms}
+    graph = graph_of(package)
+    assert {room_of(module) for module in graph} == floor_of.keys()
+    upward = [
+        f"{module} -> {name}"
+        for module, names in graph.items()
+        for name in names
+        if room_of(name) != room_of(module) and floor_of[room_of(name)] >= floor_of[room_of(module)]
+    ]
+    assert sorted(upward) == []
 
 
-def test_the_sampler_and_the_environment_work_without_ray():
+def test_the_exceptions_are_still_needed() -> None:
+    assert all(name in import_graph(module.partition(".")[0])[module] for module, name in EXCEPTIONS)
+
+
+def test_one_file_of_envs_knows_ray() -> None:
+    assert [module for module, path in modules("envs").items() if "ray" in packages_imported(path)] == [KNOWS_RAY]
+
+
+def test_what_needs_no_ray_works_in_a_process_without_it() -> None:
+    ray_free = [*RAY_FREE, *(module for module in modules("envs") if module != KNOWS_RAY)]
     run(
-        BLOCK_RAY
+        f"{BLOCK_RAY}\nfor module in {ray_free!r}:\n    importlib.import_module(module)"
         + """
-from bippo_rllib import BudgetSampler, policy_macs
 import envs
-env = envs.parallel_env(num_clients=4, rounds=1, budget_share=0.5)
-_, infos = env.reset(seed=0)
-costs = [infos[a]["cost"] for a in env.agents]
-chosen = BudgetSampler(seed=0).select([0.5] * 4, costs, max(costs))
-assert len(chosen) >= 1 and policy_macs() == 1664
+from bippo_rllib import BudgetSampler, policy_macs
+
+for env in (
+    envs.parallel_env(num_clients=4, rounds=1, budget_share=0.5),
+    envs.FederatedRounds(envs.FederationConfig(num_clients=4, rounds=1, budget_share=0.5)),
+):
+    _, infos = env.reset(seed=0)
+    costs = [infos[agent]["cost"] for agent in env.agents]
+    chosen = BudgetSampler(seed=0).select([0.5] * 4, costs, max(costs))
+    assert len(chosen) >= 1
+    env.step({env.agents[position]: 1 for position in chosen})
+assert policy_macs() == 1664 and "ray" not in sys.modules
 """
     )
 
 
-def test_bippo_works_beside_a_foreign_package_called_envs(tmp_path):
+def test_light_imports_load_nothing_that_takes_seconds() -> None:
+    """Energy and reward do without torch and PettingZoo; the command's first line waits for nothing heavy."""
+    run(
+        """
+import sys
+
+import envs
+envs.energy, envs.accuracy_reward
+import experiments.tune_bippo
+assert not {"ray", "torch", "pettingzoo", "matplotlib"} & sys.modules.keys(), sys.modules.keys()
+assert envs.energy.round_energy_j(1, 1, 1, 1e9) > 0
+"""
+    )
+
+
+def test_bippo_works_beside_a_foreign_package_called_envs(tmp_path: Path) -> None:
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs" / "__init__.py").write_text("FOREIGN = True\n")
     run(
@@ -95,8 +175,7 @@ def test_bippo_works_beside_a_foreign_package_called_envs(tmp_path):
     )
 
 
-def run(code: str, cwd: Path = ROOT) -> str:
-    """What it prints."""
+def run(code: str, cwd: Path = ROOT) -> None:
+    """The code in a process of its own, in which nothing is imported yet."""
     result = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    return result.stdout.strip()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from actor_hosts import hosted_executor
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_data import write_image_folders
 from torch.nn import functional
@@ -29,6 +29,7 @@ def dealt(seed: int = 3, **fields: object) -> Partition:
     return Partition.of(config, load_dataset(config.dataset, config.data_dir), seed)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.floats(0.0, 1.0), st.integers(0, 9), st.integers(0, 9))
 def test_exactly_the_share_is_drawn_anew(count, share, seed, client):
     labels = np.arange(count)

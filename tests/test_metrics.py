@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from row_factory import make_rows
 
-from experiments.report.metrics import rounds_to_target, summarize, summarize_trial
+from experiments.report.metrics import rounds_to_target, summarize, summarize_trials
 
 accuracies = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40)
 
@@ -52,23 +52,23 @@ def test_trial_summary_golden() -> None:
     # Energies 1, 2, 3 of a budget of 4: per round 2 J, in all 6 J, share (0.25 + 0.5 + 0.75) / 3 = 0.5.
     rows = pd.DataFrame(make_rows([0.2, 0.4, 0.9]))
     rows["energy_j"], rows["budget_j"] = [1.0, 2.0, 3.0], 4.0
-    summary = summarize_trial(rows, target=0.8)
+    ((_, summary),) = summarize_trials(rows, target=0.8).iterrows()
     assert (summary.rounds, summary.seed, summary.trial) == (3, 7, "bippo-seed7")
     assert summary.mean_accuracy == pytest.approx(0.5)
     assert (summary.energy_per_round_j, summary.energy_total_j, summary.budget_share) == (2.0, 6.0, 0.5)
-    assert summary.late_accuracy is None and summary.rounds_to_target is None
+    assert math.isnan(summary.late_accuracy) and math.isnan(summary.rounds_to_target)
 
 
 def test_late_accuracy_is_over_rounds_after_the_hundredth() -> None:
     rows = pd.DataFrame(make_rows([0.0] * 100 + [0.6, 0.8]))
-    assert summarize_trial(rows, target=0.8).late_accuracy == pytest.approx(0.7)
-    assert summarize_trial(rows[:100], target=0.8).late_accuracy is None
+    assert summarize_trials(rows, target=0.8)["late_accuracy"].tolist() == [pytest.approx(0.7)]
+    assert summarize_trials(rows[:100], target=0.8)["late_accuracy"].isna().all()
 
 
 @pytest.mark.parametrize("budget", [0.0, math.inf])
 def test_a_budget_without_a_share_counts_as_unused(budget: float) -> None:
     rows = pd.DataFrame(make_rows([0.5], budget_j=budget, energy_j=0.0 if budget == 0 else 1.0))
-    assert summarize_trial(rows, target=0.8).budget_share == 0.0
+    assert summarize_trials(rows, target=0.8)["budget_share"].tolist() == [0.0]
 
 
 def test_seeds_that_miss_the_target_are_left_out_of_its_mean_only() -> None:
@@ -99,4 +99,4 @@ def test_a_setting_drawn_twice_counts_once_per_seed() -> None:
     long = [{**row, "trial": "second"} for row in make_rows([0.5] * 4)]
     (summary,) = summarize(pd.DataFrame(short + long), target=0.8)
     assert summary.num_seeds == 1
-    assert summary.trials[0].rounds == 4
+    assert summary.trials["rounds"].tolist() == [4]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_churn import quick
+from quick_federation import quick
 
 import envs
 from envs.config import FederationConfig

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.observation import cost_shares, observation_rows
-from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward
+from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
 
 ACCURACY = st.floats(0.0, 1.0)
 
@@ -40,7 +40,16 @@ def test_accuracy_target_is_negative_below_the_target():
     assert accuracy_target_reward(0.8, 0.8) == 0.0
 
 
+def test_an_effect_of_nothing_is_worth_nothing_and_the_sign_is_its_own():
+    # 64**0.5 - 1 = 7; next to 0 it is ln(64) times the effect: 1e-6 * 4.158883
+    assert effect_reward(0.25, 0.75) == pytest.approx(7.0)
+    assert effect_reward(0.75, 0.25) == pytest.approx(-7.0)
+    assert effect_reward(0.4, 0.4) == 0.0
+    assert effect_reward(0.5, 0.500001) == pytest.approx(4.158883e-6, rel=1e-4)
+
+
 def test_registry_follows_the_functions():
+    assert REWARDS["leave_one_out"](0.25, 0.75, 64.0, 0.9) == effect_reward(0.25, 0.75)
     assert REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
     assert REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
 

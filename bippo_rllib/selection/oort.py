@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, info_values, order_of
-from bippo_rllib.selection.sampler import BUDGET_TOLERANCE
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
 EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
@@ -77,7 +77,7 @@ class Oort:
         known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
         places = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= budget * (1.0 + BUDGET_TOLERANCE)))
         exploited = int(places * (1.0 - self._exploration)) if new.size else places
-        picks = self._exploit(known, self._scores([clients[int(i)] for i in known]) * discount[known], exploited)
+        picks = self._exploit(known, self._scores([clients[i] for i in known.tolist()]) * discount[known], exploited)
         picks += self._explore(new, (sizes * discount)[new], places - len(picks))
         others = np.setdiff1d(np.arange(len(clients)), picks)
         return np.concatenate([np.array(picks, dtype=np.int64), self._rng.permutation(others)])

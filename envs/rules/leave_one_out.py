@@ -1,10 +1,11 @@
 """Leave-one-out rewards: each participant of a round is paid its own effect on the model.
 
-Participant n gets ``sign(d) * base**|d|`` with ``d`` the mean accuracy of the round's model minus that of the model
-averaged over the other participants; if there is no other, of the model before the round. Both means are over the same
-clients: those live in the round, or ``credit_clients`` of them, drawn anew in every round. Who did not train, or failed
-to, gets 0. These are difference rewards (Wolpert and Tumer 2001, *Optimal payoff functions for members of collectives*)
-in the paper's power form; nothing is trained twice.
+Participant n gets ``sign(d) * (base**|d| - 1)``, ``d`` being the mean accuracy of the round's model minus that of the
+model averaged over the other participants; if there is no other, of the model before the round. Both means are over the
+same clients: those live in the round, or ``credit_clients`` of them, drawn anew in every round. Who did not train, or
+failed to, gets 0. These are difference rewards (Wolpert and Tumer 2001, *Optimal payoff functions for members of
+collectives*) in the paper's power form less its jump from -1 to 1 at 0, so that an effect too small to be told from
+noise pays next to nothing; nothing is trained twice.
 
 With ``probing_epochs`` above 0 the evaluation is charged as probing is: to a participant's cost comes that many local
 epochs' computing energy of each client that evaluates the model without it (downloads are free, as the paper's are). So

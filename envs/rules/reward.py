@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-#: Each participant is paid its own effect: difference rewards (Wolpert and Tumer 2001) in the paper's power form.
+#: Each participant is paid its own effect: difference rewards (Wolpert and Tumer 2001).
 LEAVE_ONE_OUT = "leave_one_out"
 
 
@@ -29,6 +29,22 @@ def accuracy_reward(previous: float, current: float, base: float = 64.0) -> floa
     return 0.0 if change == 0.0 else math.copysign(base ** abs(change), change)
 
 
+def effect_reward(without: float, complete: float, base: float = 64.0) -> float:
+    """What a participant is paid for its own effect, ``sign(d) * (base**|d| - 1)`` with ``d = complete - without``.
+
+    From 0.50 without it to 0.52 with it, base 64: ``64**0.02 - 1 = 0.0867``; from 0.52 to 0.50: ``-0.0867``. Unlike
+    ``accuracy_reward`` it has no jump at 0: not having taken part is worth 0, which makes it an advantage as it is.
+
+    Args:
+        without: Mean accuracy of the model averaged over the other participants.
+        complete: Mean accuracy of the round's model, over the same clients.
+        base: Lambda in the paper, above 0.
+    """
+    _check(without=without, complete=complete, base=base)
+    effect = complete - without
+    return math.copysign(1.0, effect) * (base ** abs(effect) - 1.0)
+
+
 def accuracy_target_reward(current: float, target: float, base: float = 64.0) -> float:
     """FAVOR's reward (Wang et al. 2020), ``base**(current - target) - 1``: negative until the target is reached."""
     _check(current=current, target=target, base=base)
@@ -38,7 +54,7 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
 REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
     "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
     "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
-    LEAVE_ONE_OUT: lambda without, complete, base, target: accuracy_reward(without, complete, base),
+    LEAVE_ONE_OUT: lambda without, complete, base, target: effect_reward(without, complete, base),
 }
 
 

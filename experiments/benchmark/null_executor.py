@@ -12,6 +12,7 @@ from envs.config import FederationConfig
 from envs.data.partition import Partition
 from envs.rng import RoundKey
 from envs.training import aggregation
+from envs.training.aggregation import WeightedSum
 
 
 class NullExecutor:
@@ -24,11 +25,14 @@ class NullExecutor:
         """Keeps the numbers of samples."""
         self._sizes = [len(indices) for indices in partition.train]
 
-    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> aggregation.WeightedSum:
+    def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
+        """See ``Executor``."""
+        return aggregation.merged(self.train_each(weights, clients, key, epochs).values())
+
+    def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
         """Every client returns the same weights."""
-        value = (7 * key.round + 3 * sum(clients)) % 16 / 16
-        trained = torch.full_like(weights, value)
-        return aggregation.merged(aggregation.weighted(trained, self._sizes[client]) for client in clients)
+        trained = torch.full_like(weights, (7 * key.round + 3 * sum(clients)) % 16 / 16)
+        return {client: aggregation.weighted(trained, self._sizes[client]) for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
         """``float64[len(clients)]`` in [0, 1)."""

@@ -19,21 +19,21 @@ def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[R
 
     Accuracy late in long trials, and rounds where they differ, are columns only of studies that have them.
     """
-    per_round = energy_unit(summary.energy_per_round_j.mean for summary in summaries)
-    total = energy_unit(summary.energy_total_j.mean for summary in summaries)
+    per_round = energy_unit(summary.over_seeds("energy_per_round_j").mean for summary in summaries)
+    total = energy_unit(summary.over_seeds("energy_total_j").mean for summary in summaries)
     columns = {
         "method": [summary.label for summary in summaries],
         "seeds": [str(summary.num_seeds) for summary in summaries],
         "mean accuracy": [plus_minus(summary.mean_accuracy, 3) for summary in summaries],
         _rounds_to(target): [_reached(summary) for summary in summaries],
-        f"{per_round.name}/round": [per_round.text(summary.energy_per_round_j) for summary in summaries],
-        "% of budget": [number(100 * summary.budget_share.mean, 1) for summary in summaries],
-        f"total {total.name}": [total.text(summary.energy_total_j) for summary in summaries],
+        f"{per_round.name}/round": [per_round.text(summary.over_seeds("energy_per_round_j")) for summary in summaries],
+        "% of budget": [number(100 * summary.over_seeds("budget_share").mean, 1) for summary in summaries],
+        f"total {total.name}": [total.text(summary.over_seeds("energy_total_j")) for summary in summaries],
     }
-    if any(summary.late_accuracy.n for summary in summaries):
-        late = [summary.late_accuracy for summary in summaries]
+    late = [summary.over_seeds("late_accuracy") for summary in summaries]
+    if any(mean.n for mean in late):
         columns[f"accuracy > round {LATE_ROUND}"] = [plus_minus(mean, 3) if mean.n else MISSING for mean in late]
-    rounds = [sorted({trial.rounds for trial in summary.trials}) for summary in summaries]
+    rounds = [sorted(summary.trials["rounds"].unique()) for summary in summaries]
     if len(set().union(*rounds)) > 1:
         columns["rounds"] = ["–".join(map(str, dict.fromkeys([ran[0], ran[-1]]))) for ran in rounds]
     return records_of(columns)
@@ -91,7 +91,7 @@ def _compared(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary) -
 
 
 def _seeds_that_reached(summary: MethodSummary) -> dict[int, float]:
-    return {trial.seed: trial.rounds_to_target for trial in summary.trials if trial.rounds_to_target is not None}
+    return summary.trials.set_index("seed")["rounds_to_target"].dropna().to_dict()
 
 
 def _rounds_to(target: float) -> str:

@@ -22,68 +22,41 @@ def rounds_to_target(accuracy: Sequence[float] | pd.Series, target: float, windo
     return int(reached[0]) + 1 if len(reached) else None
 
 
-@dataclass(frozen=True)
-class TrialSummary:
-    """Numbers of one trial.
+def summarize_trials(rows: pd.DataFrame, target: float) -> pd.DataFrame:
+    """Returns the numbers of each trial, a row each, from its rows ordered by round.
 
-    Attributes:
-        late_accuracy: Mean accuracy over rounds > 100; None for shorter trials.
-        rounds_to_target: None if the target was not reached.
-        budget_share: Mean over rounds of energy / budget.
+    ``late_accuracy`` is over rounds > 100, NaN for shorter trials, and so is ``rounds_to_target`` where the target was
+    not reached. ``budget_share`` is the mean over rounds of energy / budget; a budget of 0 counts as unused.
     """
-
-    trial: str
-    seed: int
-    rounds: int
-    mean_accuracy: float
-    late_accuracy: float | None
-    rounds_to_target: int | None
-    energy_per_round_j: float
-    energy_total_j: float
-    budget_share: float
-
-
-def summarize_trial(rows: pd.DataFrame, target: float) -> TrialSummary:
-    """Returns the numbers of one trial from its rows, ordered by round."""
-    late = rows.loc[rows["round"] > LATE_ROUND, "mean_accuracy"]
-    return TrialSummary(
-        trial=str(rows["trial"].iloc[0]),
-        seed=int(rows["seed"].iloc[0]),
-        rounds=len(rows),
-        mean_accuracy=float(rows["mean_accuracy"].mean()),
-        late_accuracy=float(late.mean()) if len(late) else None,
-        rounds_to_target=rounds_to_target(rows["mean_accuracy"], target),
-        energy_per_round_j=float(rows["energy_j"].mean()),
-        energy_total_j=float(rows["energy_j"].sum()),
-        budget_share=_budget_share(rows),
+    rows = rows.assign(
+        late_accuracy=rows["mean_accuracy"].where(rows["round"] > LATE_ROUND),
+        budget_share=(rows["energy_j"] / rows["budget_j"]).where(rows["budget_j"] > 0, 0.0),
     )
-
-
-def _budget_share(rows: pd.DataFrame) -> float:
-    """A budget of 0 counts as unused, an infinite one as 0."""
-    energy, budget = rows["energy_j"].to_numpy(float), rows["budget_j"].to_numpy(float)
-    return float(np.divide(energy, budget, out=np.zeros_like(energy), where=budget > 0).mean())
+    trials = rows.groupby(["trial", "seed"], sort=False).agg(
+        rounds=("round", "size"),
+        mean_accuracy=("mean_accuracy", "mean"),
+        late_accuracy=("late_accuracy", "mean"),
+        rounds_to_target=("mean_accuracy", lambda accuracy: rounds_to_target(accuracy, target) or np.nan),
+        energy_per_round_j=("energy_j", "mean"),
+        energy_total_j=("energy_j", "sum"),
+        budget_share=("budget_share", "mean"),
+    )
+    return trials.reset_index()
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """Numbers of one method in one setting; an ``Estimate`` is over the seeds that have the number of that name.
+    """Numbers of one method in one setting.
 
     Attributes:
-        trials: One per seed.
+        trials: What ``summarize_trials`` gives, a row per seed.
         accuracy_std: Population standard deviation of accuracy over all rounds of all seeds together.
     """
 
     method: str
     setting: str
-    trials: tuple[TrialSummary, ...]
+    trials: pd.DataFrame
     accuracy_std: float
-    mean_accuracy: Estimate
-    late_accuracy: Estimate
-    rounds_to_target: Estimate
-    energy_per_round_j: Estimate
-    energy_total_j: Estimate
-    budget_share: Estimate
 
     @property
     def label(self) -> str:
@@ -100,6 +73,20 @@ class MethodSummary:
         """Number of trials, one per seed."""
         return len(self.trials)
 
+    @property
+    def mean_accuracy(self) -> Estimate:
+        """Mean accuracy over all rounds."""
+        return self.over_seeds("mean_accuracy")
+
+    @property
+    def rounds_to_target(self) -> Estimate:
+        """Rounds to target of the seeds that reached it."""
+        return self.over_seeds("rounds_to_target")
+
+    def over_seeds(self, name: str) -> Estimate:
+        """Returns a column of ``trials``, over the seeds that have a number there."""
+        return Estimate.of(self.trials[name].dropna())
+
 
 def method_label(method: str, setting: str) -> str:
     """Returns the method and, in a search, the setting; a reference in parentheses."""
@@ -112,10 +99,12 @@ def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:
 
     A search may draw the same setting twice; the two trials are the same run, so the longer one stands for both.
     """
-    return [
-        _summarize_method(str(method), str(setting), one_trial_per_seed(group), target)
-        for (method, setting), group in rows.groupby(["method", "setting"], sort=False)
-    ]
+    summaries = []
+    for (method, setting), group in rows.groupby(["method", "setting"], sort=False):
+        group = one_trial_per_seed(group)
+        accuracy_std = float(group["mean_accuracy"].std(ddof=0))
+        summaries.append(MethodSummary(method, setting, summarize_trials(group, target), accuracy_std))
+    return summaries
 
 
 def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -123,23 +112,3 @@ def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
     length = rows.groupby(["seed", "trial"], sort=False).size().reset_index(name="length")
     longest = length.sort_values("length", ascending=False, kind="stable").drop_duplicates("seed")["trial"]
     return rows[rows["trial"].isin(longest)]
-
-
-def _summarize_method(method: str, setting: str, rows: pd.DataFrame, target: float) -> MethodSummary:
-    trials = tuple(summarize_trial(trial, target) for _, trial in rows.groupby("trial", sort=False))
-
-    def over_seeds(name: str) -> Estimate:
-        return Estimate.of(getattr(trial, name) for trial in trials)
-
-    return MethodSummary(
-        method=method,
-        setting=setting,
-        trials=trials,
-        accuracy_std=float(rows["mean_accuracy"].std(ddof=0)),
-        mean_accuracy=over_seeds("mean_accuracy"),
-        late_accuracy=over_seeds("late_accuracy"),
-        rounds_to_target=over_seeds("rounds_to_target"),
-        energy_per_round_j=over_seeds("energy_per_round_j"),
-        energy_total_j=over_seeds("energy_total_j"),
-        budget_share=over_seeds("budget_share"),
-    )

@@ -84,8 +84,8 @@ def _our_cell(metric: Metric, summary: MethodSummary, rounds: int) -> Cell:
     partly = f" ({reached} of {summary.num_seeds})" if is_partial else ""
     if value is None:
         return Cell(f"{MISSING}{partly}")
-    is_short = min(trial.rounds for trial in summary.trials) < rounds
-    text = f"{number(value, metric.decimals)}{partly}{'†' * is_short}"
+    is_short = summary.trials["rounds"].min() < rounds
+    text = f"{number(value, metric.decimals)}{partly}{'†' if is_short else ''}"
     is_ranked = not (is_partial or is_short or summary.is_reference)
     return Cell(text, round(value, metric.decimals) if is_ranked else None)
 

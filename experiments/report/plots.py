@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator
@@ -45,9 +46,9 @@ STYLES = MappingProxyType(
         "poca": Style("#000000", (10, 3), "X", "|||"),
         "pocd": Style("#7F7F7F", (4, 1, 1, 1, 1, 1), "<", "**"),
         "bippo-greedy": Style("#882255", (12, 2, 3, 2), ">", "+++"),
-        "bippo-r": Style("#AA3377", (16, 1.5), "p", "---"),
+        "bippo-r": Style("#7A3DB8", (16, 1.5), "p", "---"),
         "rep": Style("#999933", (2, 1), "d", "//.."),
-        "oort": Style("#332288", (7, 1, 1, 1, 1, 1), "h", "-."),
+        "oort": Style("#8C564B", (7, 1, 1, 1, 1, 1), "h", "-."),
         "ippo-odds": Style("#44AA99", (9, 2, 1, 2), "8", "\\\\.."),
     }
 )
@@ -80,19 +81,8 @@ def curve(
     axes: Axes, x: Sequence[float], y: Sequence[float], style: Style, label: str, size: float = 6, every: int = 1
 ) -> None:
     """Draws a line with markers of ``size`` on ``every`` so many points."""
-    axes.plot(
-        x,
-        y,
-        color=style.color,
-        dashes=style.dashes,
-        linewidth=1.8,
-        marker=style.marker,
-        markersize=size,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        markevery=every,
-        label=label,
-    )
+    (line,) = axes.plot(x, y, color=style.color, dashes=style.dashes, linewidth=1.8, label=label)
+    line.set(marker=style.marker, markersize=size, markevery=every, markeredgecolor="white", markeredgewidth=0.7)
 
 
 def plain_axes(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
@@ -138,6 +128,12 @@ class PercentTicks(Formatter):
         return [f"{100 * value:.{decimals}f}" for value in values]
 
 
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int, handlelength: float = 2) -> None:
+    """Draws one legend for the whole figure."""
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "handlelength": handlelength}
+    figure.legend(handles=handles, frameon=False, fontsize=8.5, **place)
+
+
 def fitted(title: str, width_in: float) -> str:
     """Returns a title in as many lines as a figure of that width needs."""
     return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
@@ -151,19 +147,11 @@ def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
     churn = find_churn(rows)
     if churn is None or not churn.drawable:
         return
+    offset, ha, va = ((0, 1), "center", "bottom") if above else ((2, -2), "left", "top")
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": ha, "va": va}
     for moment in churn.moments:
         axes.axvline(moment.round + 0.5, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
-        axes.annotate(
-            moment.label,
-            (moment.round + 0.5, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, 1) if above else (2, -2),
-            textcoords="offset points",
-            ha="center" if above else "left",
-            va="bottom" if above else "top",
-            fontsize=8,
-            color=GREY,
-        )
+        axes.annotate(moment.label, (moment.round + 0.5, 1.0), offset, fontsize=8, color=GREY, **place)
 
 
 def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tuple[Path, Path]:

@@ -17,7 +17,7 @@ from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, read_results
-from experiments.report.shortfalls import merged_shortfalls
+from experiments.report.shortfalls import find_shortfalls
 from experiments.report.tables import Record, text_table
 from experiments.results.naming import pluralize
 
@@ -57,7 +57,7 @@ class Report:
     def reference_notes(self) -> list[str]:
         """What rows mean that are no method's."""
         return [
-            f"{summary.label}: {METHODS[summary.method].description}; how much there is to win, not a method"
+            f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
             for summary in self.summaries
             if summary.is_reference
         ]
@@ -83,9 +83,9 @@ def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = 
         summaries.sort(key=rank, reverse=True)
     else:
         summaries.sort(key=lambda summary: results.methods.index(summary.method))
-    return Report(results, summaries, merged_shortfalls(results, summaries), other)
+    return Report(results, summaries, find_shortfalls(results), other)
 
 
 def rank(summary: MethodSummary) -> tuple[int, float]:
     """Orders the settings of a search: means over fewer rounds do not compare, so the longest trials come first."""
-    return min(trial.rounds for trial in summary.trials), summary.mean_accuracy.mean
+    return summary.trials["rounds"].min(), summary.mean_accuracy.mean

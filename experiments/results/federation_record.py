@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -43,7 +43,7 @@ class FederationRecord:
     local_epochs: int
     model: ModelRecord
     clients: Sequence[ClientRecord]
-    noisy_clients: tuple[int, ...] = ()
+    noisy_clients: Sequence[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:
@@ -78,4 +78,5 @@ class FederationRecord:
                     zip(counts, config.start_freq_hz, env.costs_j.tolist(), strict=True)
                 )
             ],
+            noisy_clients=sorted(config.noisy_clients) if config.label_noise else [],
         )

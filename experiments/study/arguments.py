@@ -22,7 +22,8 @@ from experiments.study.transfer import find_sources
 from experiments.study.trial_start import TrialStart
 
 TRACE = f"{ENV_PREFIX}churn_trace"
-_DEFAULT_METHODS = ("bippo", "fedavg")
+_DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
+_TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
 
 DESCRIPTION = """\
@@ -93,7 +94,10 @@ def parser() -> Parser:
 def _add_what_to_run(group: Any) -> None:
     add_scenario(group, default="digits")
     group.add_argument(
-        "--methods", nargs="+", metavar="NAME", help="default: bippo fedavg; with --search or --init-from: bippo"
+        "--methods",
+        nargs="+",
+        metavar="NAME",
+        help="default: bippo-r bippo fedavg; with --search or --init-from: bippo",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
@@ -198,7 +202,7 @@ def _search(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:
     tuned = search or arguments.init_from
-    methods = tuple(arguments.methods or (_DEFAULT_METHODS[:1] if tuned else _DEFAULT_METHODS))
+    methods = tuple(arguments.methods or (_TUNED if tuned else _DEFAULT_METHODS))
     distinct("--methods", [method_name(method) for method in methods])
     for name in methods:
         if is_import(name):  # imported when everything else is checked, since that may take seconds

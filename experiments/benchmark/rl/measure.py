@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from experiments.benchmark.measuring import resident_mib
 from experiments.benchmark.rl.free_rounds import PAIR
@@ -35,57 +35,51 @@ def measure(case: Case) -> Measurement:
     subject = BUILDERS[case.implementation](case, Stopwatch())
     build_s = time.perf_counter() - start
     for _ in range(WARM_UP_PAIRS[case.implementation]):
-        _pair(subject)
+        measure_pair(subject)
     gc.collect()
-    table, updated = _pairs(subject, case)
+    pairs = _pairs(subject, case)
+    window = max(1, min(100 // PAIR, len(pairs) // 2))
+    medians, first, last = _medians(pairs), _medians(pairs[:window]), _medians(pairs[-window:])
+    del medians["resident_mib"]
     return Measurement(
         case=case,
-        updates_per_round=updated / PAIR,
-        **_summary(table),
+        **medians,
+        rl_ms_first=first["rl_ms"],
+        rl_ms_last=last["rl_ms"],
+        resident_mib_first=first["resident_mib"],
+        resident_mib_last=last["resident_mib"],
         build_s=build_s,
         **_checkpoint(subject.algo),
     )
 
 
-def _pairs(subject: Subject, case: Case) -> tuple[dict[str, NDArray[np.float64]], float]:
-    """A column per figure, an entry per pair of rounds, and the mean number of policies updated in a pair."""
-    pairs = case.rounds // PAIR
+def _pairs(subject: Subject, case: Case) -> list[dict[str, float]]:
+    """The figures of each measured pair of rounds."""
     env = subject.environment.parallel_env
     before = env.participations
-    records = [_pair(subject) for _ in range(pairs)]
-    taken_part = (env.participations - before) / (pairs * PAIR)
+    pairs = [measure_pair(subject) for _ in range(case.rounds // PAIR)]
+    taken_part = (env.participations - before) / (len(pairs) * PAIR)
     if case.implementation != STOCK and taken_part != case.num_participants:
         raise RuntimeError(f"{taken_part} clients took part per round; the case says {case.num_participants}")
-    columns = {name: np.array([record[name] for record in records]) for name in records[0]}
-    return columns, float(columns.pop("updated").mean())
+    return pairs
 
 
-def _pair(subject: Subject) -> dict[str, float]:
+def measure_pair(subject: Subject) -> dict[str, float]:
+    """Two rounds: milliseconds per round, whose parts add up to ``rl_ms``, policies updated per round, and memory."""
     parts, env_s = dict(subject.watch.seconds), subject.environment.seconds
     start = time.perf_counter()
     updated = subject.pair()
     rl = time.perf_counter() - start - (subject.environment.seconds - env_s)
     seconds = {part: subject.watch.seconds[part] - parts[part] for part in PARTS}
-    record = {"rl": rl, **seconds, "bookkeeping": rl - sum(seconds.values()), "updated": updated}
+    seconds |= {"rl": rl, "bookkeeping": rl - sum(seconds.values())}
     if subject.kernel is not None:
-        record["kernel_forward"], record["kernel_update"] = subject.kernel()
-    return {**record, "resident_mib": resident_mib()}
+        seconds["kernel_forward"], seconds["kernel_update"] = subject.kernel()
+    milliseconds = {f"{name}_ms": 1000 / PAIR * value for name, value in seconds.items()}
+    return {**milliseconds, "updates_per_round": updated / PAIR, "resident_mib": resident_mib()}
 
 
-def _summary(columns: dict[str, NDArray[np.float64]]) -> dict[str, Any]:
-    resident = columns.pop("resident_mib")
-    window = max(1, min(100 // PAIR, len(resident) // 2))
-    milliseconds = {name: 1000 / PAIR * seconds for name, seconds in columns.items()}
-    medians: dict[str, Any] = {f"{name}_ms": float(np.median(values)) for name, values in milliseconds.items()}
-    medians.setdefault("kernel_forward_ms", None)
-    medians.setdefault("kernel_update_ms", None)
-    return {
-        **medians,
-        "rl_ms_first": float(np.median(milliseconds["rl"][:window])),
-        "rl_ms_last": float(np.median(milliseconds["rl"][-window:])),
-        "resident_mib_first": float(np.median(resident[:window])),
-        "resident_mib_last": float(np.median(resident[-window:])),
-    }
+def _medians(pairs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    return {name: statistics.median(pair[name] for pair in pairs) for name in pairs[0]}
 
 
 def _checkpoint(algo: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Case:
     rounds: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
     """A case and its figures.
 
@@ -54,8 +54,8 @@ class Measurement:
     sampler_ms: float
     bookkeeping_ms: float
     learner_ms: float
-    kernel_forward_ms: float | None
-    kernel_update_ms: float | None
+    kernel_forward_ms: float | None = None
+    kernel_update_ms: float | None = None
     rl_ms_first: float
     rl_ms_last: float
     resident_mib_first: float

@@ -81,6 +81,4 @@ def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     width_in = 0.75 + 0.062 * max(map(len, labels), default=0)
     columns = max(1, min(len(labels), int(_WIDTH_IN / width_in)))
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5, handlelength=4
-    )
+    plots.legend_below(figure, handles, columns, handlelength=4)

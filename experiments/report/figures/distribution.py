@@ -35,6 +35,7 @@ def distribution_figure(rows: pd.DataFrame, target: float | None, title: str) ->
     panels[0].set_title(plots.fitted(title, width - 0.7), loc="left", fontsize=10)
     if lines > 1:
         _draw_blocks(panels[1], drawn, blocks)
+        plots.legend_below(figure, [Patch(label=group.name, **_fill(group.style)) for group in drawn], columns=7)
     for axes in panels:
         plots.target_line(axes, target)
         plots.accuracy_axis(axes, "accuracy, mean over clients (%)")
@@ -73,14 +74,6 @@ def _draw_blocks(axes: Axes, drawn: Sequence[Group], blocks: Sequence[tuple[int,
     axes.set_xticks(range(len(blocks)), [f"{first}–{last}" for first, last in blocks])
     axes.set_xlim(-0.5, len(blocks) - 0.5)
     axes.set_xlabel("FL rounds")
-    axes.legend(
-        handles=[Patch(label=group.name, **_fill(group.style)) for group in drawn],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),
-        ncols=min(7, len(drawn)),
-        frameon=False,
-        fontsize=8.5,
-    )
 
 
 def _box(axes: Axes, values: np.ndarray, position: float, width: float, style: Style) -> None:

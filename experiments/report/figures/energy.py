@@ -56,4 +56,4 @@ def _legend(figure: Figure, drawn: Sequence[Group]) -> None:
         handles.append(Line2D([], [], color="black", linestyle=_BUDGET_DASHES, label="budget"))
     if any(group.num_seeds > 1 for group in drawn):
         handles.append(Patch(color=GREY, alpha=0.22, linewidth=0, label="lowest to highest seed"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    plots.legend_below(figure, handles, columns=3)

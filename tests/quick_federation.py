@@ -1,0 +1,25 @@
+"""A federation that trains nothing, for tests of the rounds around the training."""
+
+from __future__ import annotations
+
+import envs
+from envs.config import FederationConfig
+from experiments.benchmark.null_executor import NullExecutor
+
+TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 5, "budget_share": 0.6, "local_epochs": 1}
+
+
+class LoggingExecutor(NullExecutor):
+    """Keeps whom it evaluated."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.evaluated = []
+
+    def accuracies(self, weights, clients):
+        self.evaluated.append(tuple(clients))
+        return super().accuracies(weights, clients)
+
+
+def quick(**fields):
+    return envs.FederatedRounds(FederationConfig(**(TINY | fields)), LoggingExecutor)
