@@ -5,7 +5,7 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -189,14 +189,3 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 def is_reference(name: str) -> bool:
     """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
     return name in METHODS and METHODS[name].reference
-
-
-def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """ValueError for a setting that none of the methods takes."""
-    taken = {key for name in methods for key in METHODS[name].settings_taken(settings)}
-    for key in settings:
-        if key not in taken:
-            owners = [method.name for method in METHODS.values() if key in method.settings]
-            raise ValueError(
-                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
-            )

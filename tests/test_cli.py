@@ -36,7 +36,10 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--scenario digit", "unknown scenario 'digit': did you mean digits or digits-noisy? known are digits, fashion-mnist"),
+        (
+            "--scenario digit",
+            "unknown scenario 'digit': did you mean digits or digits-noisy? known are digits, fashion-mnist",
+        ),
         ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo"),
         ("--methods bippo bippo", "--methods has bippo twice"),
         ("--seeds 7 28 7", "--seeds has 7 twice"),

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
+from envs.imports import check_import, is_import
 from experiments.cli import Parser, absolute_path, add_data_dir, add_scenario, at_least, distinct, new_results_dir, seed
 from experiments.methods import METHODS
+from experiments.own_methods import method_name
 from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
@@ -41,6 +43,8 @@ examples:
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
   python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
       starts from the policies of an earlier study with the same clients, each from its own method's and seed's
+  python -m experiments.tune_bippo --methods mymodule:make_config fedavg
+      your own method: a function without arguments that returns a BippoConfig (docs/your-own.md)
   python -m experiments.tune_bippo --executor ray --num-actors 2
       clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
@@ -198,8 +202,12 @@ def _search(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:
     tuned = search or arguments.init_from
-    methods = distinct("--methods", arguments.methods or (_TUNED if tuned else _DEFAULT_METHODS))
+    methods = tuple(arguments.methods or (_TUNED if tuned else _DEFAULT_METHODS))
+    distinct("--methods", [method_name(method) for method in methods])
     for name in methods:
+        if is_import(name):  # imported when everything else is checked, since that may take seconds
+            check_import("--methods", name)
+            continue
         method = look_up("method", name, METHODS)
         if method.learns:
             continue
