@@ -34,7 +34,7 @@ as a Ray Tune study, and prints how accurate each method gets and what it spends
 EPILOG = """\
 examples:
   python -m experiments.tune_bippo
-      20 clients on scikit-learn's digits, bippo and fedavg, seeds 7, 28, 42; one to two minutes on 2 cores
+      20 clients on scikit-learn's digits, bippo-r, bippo and fedavg, seeds 7, 28, 42; minutes on 2 cores
   python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
       the paper's main experiment, 200 rounds; hours on 2 cores
   python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
@@ -97,7 +97,7 @@ def _add_what_to_run(group: Any) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="default: bippo-r bippo fedavg; with --search or --init-from: bippo",
+        help="see --list; or MODULE:NAME of your own; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
