@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from bippo_rllib.policies.macs import policy_macs as policy_macs
     from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner as EpisodeEnvRunner
     from bippo_rllib.runners.parallel_env import ParallelEnvAdapter as ParallelEnvAdapter
+    from bippo_rllib.selection.budget_sampler import BudgetSampler as BudgetSampler
     from bippo_rllib.selection.connector import BudgetSamplerConnector as BudgetSamplerConnector
+    from bippo_rllib.selection.info_ranking import InfoRanking as InfoRanking
     from bippo_rllib.selection.prior import RepresentativenessPrior as RepresentativenessPrior
-    from bippo_rllib.selection.ranking import InfoRanking as InfoRanking
-    from bippo_rllib.selection.sampler import BudgetSampler as BudgetSampler
 
 __version__ = "0.1.0"
 
@@ -29,12 +29,12 @@ __version__ = "0.1.0"
 _HOME = {
     "Bippo": "bippo",
     "BippoConfig": "config",
-    "BudgetSampler": "selection.sampler",
+    "BudgetSampler": "selection.budget_sampler",
     "BudgetSamplerConnector": "selection.connector",
     "CentralPPOConfig": "central.config",
     "ClientSelector": "policies.client_selector",
     "EpisodeEnvRunner": "runners.episode_env_runner",
-    "InfoRanking": "selection.ranking",
+    "InfoRanking": "selection.info_ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
     "RepresentativenessPrior": "selection.prior",
     "central_policy_macs": "policies.macs",

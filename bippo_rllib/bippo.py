@@ -26,7 +26,7 @@ from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import read_policies
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-from bippo_rllib.selection.sampler import BudgetSampler
+from bippo_rllib.selection.budget_sampler import BudgetSampler
 
 
 class Bippo(PPO):

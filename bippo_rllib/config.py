@@ -24,8 +24,8 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
+from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.pipeline import find_sampler, new_prior, new_ranking, new_sampler_connector
-from bippo_rllib.selection.sampler import BudgetSampler
 
 
 class BippoConfig(PPOConfig):

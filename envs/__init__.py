@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from envs.config import FederationConfig as FederationConfig
+    from envs.data.datasets import Dataset as Dataset
     from envs.data.datasets import load_dataset as load_dataset
     from envs.execution import Execution as Execution
     from envs.federated_rounds import FederatedRounds as FederatedRounds
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 #: Public name -> its module; a module is its own.
 _HOMES = {
     "ChurnEvent": "rules.churn",
+    "Dataset": "data.datasets",
     "DeviceChange": "rules.device_change",
     "Execution": "execution",
     "FederatedRounds": "federated_rounds",

@@ -9,7 +9,7 @@ from typing import Any
 
 from envs.checks import one_per_client, share
 from envs.config_checks import check_fields
-from envs.dataset_defaults import DATASET_DEFAULTS, DatasetDefaults
+from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
@@ -27,9 +27,11 @@ class FederationConfig:
     Lists are taken as tuples.
 
     Args:
-        dataset: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
+        dataset: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of
+            ``data_dir`` (a path or None) that returns a ``Dataset``.
         data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
-        model: ``digits_cnn``, ``cnn``, ``cnn_small_color`` or ``resnet18``; None for the data set's own.
+        model: ``digits_cnn``, ``cnn``, ``cnn_small_color``, ``resnet18`` or ``mypackage:build``, a function of
+            ``(input_shape, num_classes)`` that returns a torch module; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
         partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
             ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
@@ -201,7 +203,7 @@ class FederationConfig:
 
     @property
     def _defaults(self) -> DatasetDefaults:
-        return DATASET_DEFAULTS[self.dataset]
+        return DATASET_DEFAULTS.get(self.dataset, OWN_DATASET_DEFAULTS)
 
     def _sizes(self, samples: int | tuple[int, ...] | None, default: int) -> tuple[int, ...]:
         return samples if isinstance(samples, tuple) else (samples or default,) * self.num_clients

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from envs.checks import flag, not_negative, number, one_of, one_per_client, optional_path, positive, share, whole
 from envs.dataset_defaults import DATASET_DEFAULTS
+from envs.imports import check_import, is_import
 from envs.rules.device_change import check_changes
 from envs.rules.reward import REWARDS
 
@@ -54,6 +55,10 @@ def _tuple_of(what: str) -> Check:
     return check
 
 
+def _one_of_ours_or_own(choices: Iterable[str]) -> Check:
+    return lambda name, value: check_import(name, value) if is_import(value) else one_of(name, value, choices)
+
+
 def _budget(name: str, value: Any) -> None:
     number(name, value)
     if not value >= 0.0:
@@ -64,9 +69,9 @@ _natural: Check = partial(whole, least=1)
 _natural_or_none = _or_none(_natural)
 
 _CHECKS: Mapping[str, Check] = {
-    "dataset": partial(one_of, choices=DATASET_DEFAULTS),
+    "dataset": _one_of_ours_or_own(DATASET_DEFAULTS),
     "data_dir": optional_path,
-    "model": _or_none(partial(one_of, choices=MODELS)),
+    "model": _or_none(_one_of_ours_or_own(MODELS)),
     "num_clients": _natural,
     "partition": partial(one_of, choices=PARTITIONS),
     "alpha": positive,

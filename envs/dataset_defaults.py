@@ -23,3 +23,5 @@ DATASET_DEFAULTS = {
     "cifar10": DatasetDefaults("resnet18", 1000, 200),
     "image_folder": DatasetDefaults("cnn", 100, 20),
 }
+#: Of a data set that a user's own function loads.
+OWN_DATASET_DEFAULTS = DATASET_DEFAULTS["image_folder"]

@@ -5,7 +5,7 @@ A new method is one entry of METHODS: a name, a line of description and a functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -82,6 +82,18 @@ def _ranked(score_key: str, highest: bool = True, candidates: int | None = None)
     return config.rank_by(score_key, highest=highest, candidates=candidates)
 
 
+def _oort() -> BippoConfig:
+    from experiments.selectors import OortConfig
+
+    return OortConfig()
+
+
+def _oracle() -> BippoConfig:
+    from experiments.selectors import OracleConfig
+
+    return OracleConfig()
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 
 
@@ -109,6 +121,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "one central network over all clients, clients drawn in proportion to its softmax",
                 partial(_central, "stochastic"),
             ),
+            Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             Method(
                 "bippo-r",
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
@@ -126,7 +139,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "ippo, but drawn in proportion to the odds p / (1 - p) of the suggestions; for the ablation",
                 partial(_independent, "odds"),
             ),
-            Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             Method(
                 "fedavg",
                 "random clients until the budget is spent; nothing is learned",
@@ -152,6 +164,23 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 federation=_LOSS,
                 settings=("candidates",),
             ),
+            Method(
+                "oort",
+                "Oort: utility of a client's data and cost of its device, with exploration (Lai et al., OSDI 2021)",
+                _oort,
+                learns=False,
+                federation=_LOSS,
+                uses_client_reports=False,  # participants know their own loss from training
+            ),
+            Method(
+                "oracle",
+                "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
+                _oracle,
+                learns=False,
+                settings=("oracle_clients",),
+                uses_client_reports=False,
+                reference=True,
+            ),
         )
     }
 )
@@ -160,14 +189,3 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 def is_reference(name: str) -> bool:
     """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
     return name in METHODS and METHODS[name].reference
-
-
-def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """ValueError for a setting that none of the methods takes."""
-    taken = {key for name in methods for key in METHODS[name].settings_taken(settings)}
-    for key in settings:
-        if key not in taken:
-            owners = [method.name for method in METHODS.values() if key in method.settings]
-            raise ValueError(
-                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
-            )

@@ -35,8 +35,9 @@ def listing() -> str:
     width = max(len(name) for name in (*SCENARIOS, *METHODS, *OTHER_COMMANDS))
     scenarios = [f"  {s.name:<{width}}  {s.description}; {s.rounds} rounds" for s in SCENARIOS.values()]
     methods = [f"  {method.name:<{width}}  {method.description}" for method in METHODS.values()]
+    own = f"  {'MODULE:NAME':<{width}}  your own: a function that returns a BippoConfig, see docs/your-own.md"
     commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in OTHER_COMMANDS.items()]
-    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, "", "commands of their own", *commands])
+    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, own, "", "commands of their own", *commands])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -167,7 +168,8 @@ def _print_report(study: Study) -> None:
     print(f"\n{report.text()}\n")
     if study.search:
         best = report.summaries[0]
-        print(f"best setting   --methods {best.method} --set {best.setting}")
+        asked = study.run_info.own_methods.get(best.method, best.method)
+        print(f"best setting   --methods {asked} --set {best.setting}")
         print(f"ranked by      {RANKING}\n")
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):

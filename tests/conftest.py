@@ -89,14 +89,3 @@ def any_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         hosts = request.getfixturevalue("actor_hosts")
         monkeypatch.setattr(federation, "new_executor", lambda config: hosted_executor(hosts, config, num_actors=2))
     return request.param
-
-
-@pytest.fixture
-def reference(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a bound that is no method, as long as the test lasts."""
-    from experiments.methods import METHODS, Method
-
-    bound = Method("oracle", "draws among named clients", METHODS["fedavg"].make_config, reference=True)
-    for module in ("experiments.methods", "experiments.report.report"):
-        monkeypatch.setattr(f"{module}.METHODS", {**METHODS, "oracle": bound})
-    return "oracle"

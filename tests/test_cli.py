@@ -36,7 +36,10 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--scenario digit", "unknown scenario 'digit': did you mean digits? known are digits, fashion-mnist, cifar10"),
+        (
+            "--scenario digit",
+            "unknown scenario 'digit': did you mean digits or digits-noisy? known are digits, fashion-mnist",
+        ),
         ("--methods bipo", "unknown method 'bipo': did you mean bippo or ippo"),
         ("--methods bippo bippo", "--methods has bippo twice"),
         ("--seeds 7 28 7", "--seeds has 7 twice"),
@@ -150,8 +153,8 @@ def study_for(arguments: str) -> Study:
 
 def test_the_default_study() -> None:
     study = study_for("")
-    assert (study.scenario.name, study.methods, study.seeds) == ("digits", ("bippo", "fedavg"), (7, 28, 42))
-    assert (len(study.trials), study.rounds) == (6, study.scenario.rounds)
+    assert (study.scenario.name, study.methods, study.seeds) == ("digits", ("bippo-r", "bippo", "fedavg"), (7, 28, 42))
+    assert (len(study.trials), study.rounds) == (9, study.scenario.rounds)
     assert study.results_dir.parent == Path.cwd() / "results" and study.results_dir.name.startswith("digits-2")
 
 

@@ -9,7 +9,7 @@ from quick_federation import TINY, NullExecutor, quick
 
 import envs
 from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking
-from bippo_rllib.selection import sampler
+from bippo_rllib.selection import budget_sampler
 from envs.agent_ids import agent_id, client_name
 from envs.rules import budget
 from envs.rules.churn import ChurnEvent
@@ -17,7 +17,7 @@ from envs.training import aggregation
 
 
 def test_both_allow_for_the_same_rounding() -> None:
-    assert sampler.BUDGET_TOLERANCE == budget.BUDGET_TOLERANCE == 1e-9
+    assert budget_sampler.BUDGET_TOLERANCE == budget.BUDGET_TOLERANCE == 1e-9
 
 
 @pytest.mark.parametrize("excess", [0.0, 5e-10, 9.9e-10, 1.01e-9, 2e-9])

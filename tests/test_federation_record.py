@@ -37,10 +37,10 @@ def test_record_agrees_with_the_environment() -> None:
 
 
 def test_record_names_the_clients_with_wrong_labels() -> None:
-    noisy = FederationRecord.of({**FEDERATION, "noisy_clients": (5, 2)})
+    noisy = {**FEDERATION, "noisy_clients": (5, 2)}
     # Labels are counted as the data set has them; all else is the same.
-    assert noisy == dataclasses.replace(FederationRecord.of(FEDERATION), noisy_clients=[2, 5])
-    assert FederationRecord.of({**FEDERATION, "noisy_clients": (5, 2), "label_noise": 0.0}).noisy_clients == []
+    assert FederationRecord.of(noisy) == dataclasses.replace(FederationRecord.of(FEDERATION), noisy_clients=[2, 5])
+    assert FederationRecord.of({**noisy, "label_noise": 0.0}).noisy_clients == []
 
 
 def test_the_seed_changes_nothing() -> None:

@@ -24,20 +24,22 @@ FLOORS: dict[str, list[set[str]]] = {
         {"bippo_rllib"},
     ],
     "envs": [
-        {"agent_ids", "checks", "dataset_defaults", "rng", "round_result"},
-        {"execution", "rules"},
+        {"checks", "rng", "agent_ids", "imports", "dataset_defaults"},
+        {"rules", "round_result", "execution"},
         {"config_checks"},
         {"config"},
-        {"data", "devices", "episode_state"},
-        {"observation", "training"},
+        {"data"},
+        {"training", "devices", "episode_state"},
+        {"observation"},
         {"federation"},
         {"federated_rounds"},
         {"envs"},
     ],
     "experiments": [
-        {"methods", "results", "scenario"},
-        {"scenarios"},
-        {"cli"},
+        {"scenario", "selectors"},
+        {"scenarios", "methods"},
+        {"results"},
+        {"cli", "own_methods"},
         {"study"},
         {"report"},
         {"benchmark", "tune_bippo"},
@@ -59,7 +61,7 @@ RAY_FREE = [
     "bippo_rllib.policies.client_selector",
     "bippo_rllib.policies.macs",
     "bippo_rllib.policies.saved_policies",
-    "bippo_rllib.selection.sampler",
+    "bippo_rllib.selection.budget_sampler",
 ]
 KNOWS_RAY = "envs.training.ray_executor"
 

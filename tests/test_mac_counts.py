@@ -37,7 +37,7 @@ def test_real_modules_cost_what_the_closed_forms_say() -> None:
     assert _counted(own, 5) == policy_macs() == 896 + 768 == 1664
     for num_clients, expected in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
         central = CentralPolicy(**spaces, model_config={**model, "shared_observations": 1})
-        central.seat([f"client_{client:04d}" for client in range(num_clients)])
+        central.set_clients([f"client_{client:04d}" for client in range(num_clients)])
         assert _counted(central, central.layout.obs_dim) == central_policy_macs(num_clients) == expected
 
 

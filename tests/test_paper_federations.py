@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -93,9 +95,13 @@ def test_churn_adds_two_clients_to_the_20_and_leaves_those_as_they_are() -> None
         assert all(np.array_equal(one, other) for one, other in pairs)
 
 
-def test_the_benchmark_measures_the_clients_of_the_scenario() -> None:
-    world = built("churn")
-    assert fl._partition(world.config).labels == world.labels
+def test_the_benchmark_measures_the_clients_of_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, executor = built("churn"), Mock()
+    monkeypatch.setattr(fl, "SerialExecutor", lambda config: executor)
+    monkeypatch.setattr(fl, "_bare_round", Mock())
+    fl._contestants(world.config, Namespace(actors=[], clients=4))
+    (partition,) = executor.assign.call_args.args
+    assert partition.labels == world.labels
 
 
 def live_by_round(world: Federation) -> dict[int, list[int]]:

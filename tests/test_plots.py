@@ -103,11 +103,11 @@ def test_the_settings_of_a_search_take_the_styles_in_turn() -> None:
     assert [group.style for group in found] == [*STYLES.values(), *list(STYLES.values())[:2]]
 
 
-def test_a_reference_is_dashed_grey_and_a_method_of_the_users_takes_a_style_that_is_free(reference: str) -> None:
-    mine, bippo, bound = groups(_rows(*(make_rows([0.5], method) for method in ("mine:make", "bippo", reference))))
+def test_a_reference_is_dashed_grey_and_a_method_of_the_users_takes_a_style_that_is_free() -> None:
+    mine, bippo, bound = groups(_rows(*(make_rows([0.5], method) for method in ("mine:make", "bippo", "oracle"))))
     assert bippo.style == STYLES["bippo"] and bound.style == REFERENCE_STYLE
     assert mine.style in STYLES.values() and mine.style != bippo.style and mine.name == "mine:make"
-    line = accuracy_figure(_rows(make_rows([0.5], reference)), None, "title").axes[0].lines[0]
+    line = accuracy_figure(_rows(make_rows([0.5], "oracle")), None, "title").axes[0].lines[0]
     assert line.get_color() == GREY and line.is_dashed()
 
 

@@ -13,7 +13,7 @@ from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
 from bippo_rllib.selection.columns import SUGGESTION
-from bippo_rllib.selection.ranking import draw_candidates
+from bippo_rllib.selection.info_ranking import draw_candidates
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 LOSSES = [0.9, 2.5, 1.4, 3.0, 0.2]

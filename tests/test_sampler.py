@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from bippo_rllib import BudgetSampler
-from bippo_rllib.selection.sampler import STRATEGIES
+from bippo_rllib.selection.budget_sampler import STRATEGIES
 
 COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e-12, 1e12]))
 BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf]))

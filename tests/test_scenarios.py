@@ -61,6 +61,13 @@ def test_paper_table_is_consistent_with_what_the_paper_concludes() -> None:
         assert scenario.paper["bippo"].rounds_to_target in rounds[:2]
 
 
+@pytest.mark.parametrize("clean", ["digits", "fashion-mnist"])
+def test_noise_is_all_that_differs_in_the_noisy_scenarios(clean: str) -> None:
+    noisy, federation = SCENARIOS[f"{clean}-noisy"], dict(SCENARIOS[clean].federation)
+    assert noisy.federation == {**federation, "noisy_clients": (1, 3, 6, 8, 12, 17), "label_noise": 1.0}
+    assert (noisy.rounds, noisy.target_accuracy, noisy.paper) == (SCENARIOS[clean].rounds, 0.80, {})
+
+
 def test_scenarios_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
         SCENARIOS["digits"].federation["num_clients"] = 3  # type: ignore[index]
@@ -74,6 +81,11 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
         ("ppo", "stochastic"),
         ("fppo", "greedy"),
         ("fedavg", "random"),
+        ("bippo-r", "odds"),
+        ("ippo-odds", "odds"),
+        ("rep", "odds"),
+        ("oort", "greedy"),
+        ("oracle", "random"),
     ],
 )
 def test_methods_complete_the_config(method: str, sampler: str) -> None:

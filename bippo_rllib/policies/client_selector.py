@@ -11,7 +11,7 @@ import torch
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, log_prob_participate
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.policies.saved_policies import read_policies
-from bippo_rllib.selection.sampler import BudgetSampler
+from bippo_rllib.selection.budget_sampler import BudgetSampler
 
 
 class ClientSelector:

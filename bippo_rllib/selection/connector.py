@@ -10,8 +10,8 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 
+from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.columns import SUGGESTION, column_like, info_values, order_of, values_of
-from bippo_rllib.selection.sampler import BudgetSampler
 
 
 class BudgetSamplerConnector(ConnectorV2):

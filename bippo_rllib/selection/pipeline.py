@@ -8,10 +8,10 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
 
+from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
-from bippo_rllib.selection.ranking import InfoRanking
-from bippo_rllib.selection.sampler import BudgetSampler
 
 
 def find_sampler(pipeline: ConnectorPipelineV2) -> BudgetSamplerConnector | None:

@@ -9,9 +9,9 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
+from bippo_rllib.selection.budget_sampler import log_odds
 from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, order_of, values_of
 from bippo_rllib.selection.representativeness import Representativeness
-from bippo_rllib.selection.sampler import log_odds
 
 #: Suggestions count as at least this far from 0 and 1, so that none is certain and the prior can always speak.
 _MARGIN = 1e-6

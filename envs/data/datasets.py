@@ -13,6 +13,7 @@ from torch import Tensor
 
 from envs.data.image_folders import image_folder, read_image_folder
 from envs.data.readers import Split, cifar_source, idx_folder, read_cifar_split, read_idx_split
+from envs.imports import import_name, is_import
 
 FASHION_CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -67,7 +68,8 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
     """Loads a data set; the second call in a process is free.
 
     Args:
-        name: ``digits``, ``fashion_mnist``, ``cifar10`` or ``image_folder``.
+        name: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of one
+            path (None if there is none) that returns a ``Dataset``.
         data_dir: Where it lies; ``$BIPPO_DATA`` is looked into next.
 
     Raises:
@@ -81,12 +83,30 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
 def _load(name: str, roots: tuple[str, ...]) -> Dataset:
     if name == "digits":
         return _digits()
+    if is_import(name):
+        return _load_own(name, roots[0] if roots else None)
     if name not in _HELP:
         raise ValueError(f"data set is {name!r}; choose one of digits, {', '.join(_HELP)}")
     folders = [Path(root) for root in roots]
     dataset = _from_original_files(name, folders) or _from_image_folder(name, folders)
     if dataset is None:
         raise ValueError(_missing(name, folders))
+    return dataset
+
+
+def _load_own(name: str, data_dir: str | None) -> Dataset:
+    dataset = import_name("dataset", name)(data_dir)
+    if not isinstance(dataset, Dataset):
+        raise ValueError(f"dataset {name} returned a {type(dataset).__name__}; it must return an envs.Dataset")
+    for split in ("train", "test"):
+        images, labels = getattr(dataset, f"{split}_images"), getattr(dataset, f"{split}_labels")
+        if images.dtype != torch.uint8 or images.ndim != 4 or labels.dtype != torch.int64 or len(images) != len(labels):
+            raise ValueError(
+                f"dataset {name}: {split} images are {images.dtype}{list(images.shape)}, labels {labels.dtype}"
+                f"{list(labels.shape)}; expected uint8[num, channels, height, width] and int64[num]"
+            )
+        if len(labels) == 0 or not 0 <= int(labels.min()) <= int(labels.max()) < len(dataset.classes):
+            raise ValueError(f"dataset {name}: {split} must hold labels from 0 to {len(dataset.classes) - 1} only")
     return dataset
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from envs.imports import import_name, is_import
+
 
 def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, seed: int = 0) -> nn.Module:
     """Builds a network with weights drawn from ``seed``; the global generators are left as they were.
@@ -12,19 +14,37 @@ def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, 
     Args:
         name: ``digits_cnn`` (1,370 parameters on 8x8), ``cnn`` (conv 20@5x5, pool, conv 50@5x5, pool, fc 500, fc:
             431,080 parameters on 28x28 grey images), ``cnn_small_color`` (conv 16, 32, 64@3x3, a pool after each, fc:
-            33,834 parameters and 2,811,904 MACs on 3x32x32) or ``resnet18`` (torchvision's with a 3x3 stem and no
-            max-pool, as is usual for CIFAR: 11,173,962 parameters, 555,422,720 MACs).
+            33,834 parameters and 2,811,904 MACs on 3x32x32), ``resnet18`` (torchvision's with a 3x3 stem and no
+            max-pool, as is usual for CIFAR: 11,173,962 parameters, 555,422,720 MACs) or ``mypackage:build``, a function
+            of ``(input_shape, num_classes)`` that draws its weights from torch's global generator, as layers do.
         input_shape: (channels, height, width).
         num_classes: Outputs.
         seed: Seed of the initialisation.
 
     Raises:
-        ValueError: If the images are too small for the network.
+        ValueError: If the images are too small for the network, or a user's own cannot be imported or does not fit.
     """
-    _check_size(name, input_shape)
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
+        if is_import(name):
+            return _build_own(name, input_shape, num_classes)
+        _check_size(name, input_shape)
         return _BUILDERS[name](input_shape, num_classes)
+
+
+def _build_own(name: str, input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+    model = import_name("model", name)(input_shape, num_classes)
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model {name} returned a {type(model).__name__}; it must return a torch.nn.Module")
+    training = model.training
+    with torch.no_grad():
+        found = tuple(model.eval()(torch.zeros(1, *input_shape)).shape)
+    if found != (1, num_classes):
+        raise ValueError(
+            f"model {name} turns images of shape {(1, *input_shape)} into {found}; expected {(1, num_classes)}, one "
+            "score per class"
+        )
+    return model.train(training)
 
 
 def num_parameters(model: nn.Module) -> int:

@@ -57,7 +57,7 @@ class Report:
     def reference_notes(self) -> list[str]:
         """What rows mean that are no method's."""
         return [
-            f"{summary.label}: {METHODS[summary.method].description}; how much there is to win, not a method"
+            f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
             for summary in self.summaries
             if summary.is_reference
         ]

@@ -45,7 +45,7 @@ class RunInfo:
     target_accuracy: float  #: A share of 1.
     rounds: int  #: FL rounds of a trial.
     federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` that all trials share.
-    methods: Sequence[str]  #: In the order they were asked for.
+    methods: Sequence[str]  #: Their names in rows, in the order they were asked for.
     seeds: Sequence[int]  #: Likewise.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
     search: Mapping[str, str] = field(default_factory=dict)  #: The searched expressions.
@@ -54,6 +54,7 @@ class RunInfo:
     command: str = ""  #: As a user would type it again.
     warmup_energy_j: Mapping[str, float] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
     federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
+    own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of a user's own methods, by name.
     init_from: str = ""  #: What policies started from; empty where from scratch.
     init_policies: Mapping[str, PolicySource] = field(default_factory=dict)  #: By trial.
     # What follows is filled in when the file is written, and not compared.

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
+from envs.imports import check_import, is_import
 from experiments.cli import Parser, absolute_path, add_data_dir, add_scenario, at_least, distinct, new_results_dir, seed
 from experiments.methods import METHODS
+from experiments.own_methods import method_name
 from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
@@ -20,7 +22,8 @@ from experiments.study.transfer import find_sources
 from experiments.study.trial_start import TrialStart
 
 TRACE = f"{ENV_PREFIX}churn_trace"
-_DEFAULT_METHODS = ("bippo", "fedavg")
+_DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
+_TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
 
 DESCRIPTION = """\
@@ -31,7 +34,7 @@ as a Ray Tune study, and prints how accurate each method gets and what it spends
 EPILOG = """\
 examples:
   python -m experiments.tune_bippo
-      20 clients on scikit-learn's digits, bippo and fedavg, seeds 7, 28, 42; one to two minutes on 2 cores
+      20 clients on scikit-learn's digits, bippo-r, bippo and fedavg, seeds 7, 28, 42; minutes on 2 cores
   python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
       the paper's main experiment, 200 rounds; hours on 2 cores
   python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
@@ -40,6 +43,8 @@ examples:
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
   python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
       starts from the policies of an earlier study with the same clients, each from its own method's and seed's
+  python -m experiments.tune_bippo --methods mymodule:make_config fedavg
+      your own method: a function without arguments that returns a BippoConfig (docs/your-own.md)
   python -m experiments.tune_bippo --executor ray --num-actors 2
       clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
@@ -89,7 +94,10 @@ def parser() -> Parser:
 def _add_what_to_run(group: Any) -> None:
     add_scenario(group, default="digits")
     group.add_argument(
-        "--methods", nargs="+", metavar="NAME", help="default: bippo fedavg; with --search or --init-from: bippo"
+        "--methods",
+        nargs="+",
+        metavar="NAME",
+        help="see --list; or MODULE:NAME of your own; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
@@ -194,8 +202,12 @@ def _search(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:
     tuned = search or arguments.init_from
-    methods = distinct("--methods", arguments.methods or (_DEFAULT_METHODS[:1] if tuned else _DEFAULT_METHODS))
+    methods = tuple(arguments.methods or (_TUNED if tuned else _DEFAULT_METHODS))
+    distinct("--methods", [method_name(method) for method in methods])
     for name in methods:
+        if is_import(name):  # imported when everything else is checked, since that may take seconds
+            check_import("--methods", name)
+            continue
         method = look_up("method", name, METHODS)
         if method.learns:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from experiments.methods import METHODS, check_settings_are_taken
+from experiments.own_methods import check_settings_are_taken, find_method
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
 from experiments.study.settings import check_federation_keys, describe, split_settings
@@ -69,7 +69,7 @@ def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> Fede
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
     for method in study.methods:
-        federation = METHODS[method].with_requirements(settings)
+        federation = find_method(method).with_requirements(settings)
         if federation not in seen:
             seen.append(federation)
             check_device(str(federation.get("device", "cpu")))

@@ -46,7 +46,7 @@ def study_to_resume(
         raise ValueError(f"nothing to resume: {results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
-        methods=tuple(info.methods),
+        methods=tuple(info.own_methods.get(name, name) for name in info.methods),
         seeds=tuple(info.seeds),
         rounds=info.rounds,
         results_dir=results_dir,

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.imports import is_import
 from experiments.results.literals import literal
 from experiments.results.naming import close_matches, unknown_name
 
@@ -66,7 +67,7 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
             raise ValueError(f"{flag} {item!r} is not key=value; for example {example}")
         if key in pairs:
             raise ValueError(f"{flag} names {key} twice; give it once")
-        if key in _FIXED_BY_STUDY:
+        if key in _FIXED_BY_STUDY and not (key == "env.dataset" and is_import(text)):
             raise ValueError(f"{flag} {key}: use {_FIXED_BY_STUDY[key]} for this one")
         pairs[key] = text
     return pairs

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
+from envs.imports import is_import
+from experiments.own_methods import method_name
 from experiments.results.literals import as_text
 from experiments.results.run_info import PolicySource, RunInfo
 from experiments.scenarios import Scenario
@@ -22,7 +24,7 @@ class Study:
     """What to run."""
 
     scenario: Scenario  #: Data, clients, devices, budget.
-    methods: tuple[str, ...]  #: Names.
+    methods: tuple[str, ...]  #: As in ``--methods``.
     seeds: tuple[int, ...]  #: Each is run with every method.
     rounds: int  #: FL rounds of a trial.
     results_dir: Path  #: An absolute path.
@@ -95,7 +97,8 @@ class Study:
             target_accuracy=self.scenario.target_accuracy,
             rounds=self.rounds,
             federation=self.federation,
-            methods=list(self.methods),
+            methods=[method_name(method) for method in self.methods],
+            own_methods={method_name(method): method for method in self.methods if is_import(method)},
             seeds=list(self.seeds),
             settings=dict(self.settings),
             search=dict(self.search),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from ray import tune
+from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.utils import force_list
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
-from experiments.methods import METHODS
+from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.study.placement import Placement
 from experiments.study.row_callback import RowCallback, TrialInfo
@@ -30,7 +32,8 @@ def bippo_config(
     """The configuration of one trial.
 
     Args:
-        info: Scenario, method and seed; they go into every row.
+        info: Scenario, method as in ``--methods`` and seed; they go into every row, a user's own method by its short
+            name.
         federation: Keywords of ``envs.parallel_env`` without ``rounds`` and ``seed``.
         settings: Algorithm settings, and federation settings under ``env.``, that override the scenario's.
         rounds: FL rounds.
@@ -39,11 +42,13 @@ def bippo_config(
         ValueError: For a setting that does not exist, is of the wrong kind or contradicts the method.
     """
     algorithm, overrides = split_settings(settings)
-    method = METHODS[info.method]
+    method = find_method(info.method)
     keywords = {**method.with_requirements({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
     config = method.make_config()
     config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
-    config.callbacks(functools.partial(RowCallback, info))
+    ours = functools.partial(RowCallback, replace(info, method=method.name))
+    own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
+    config.callbacks([*own, ours] if own else ours)
     return apply_settings(config, method.settings_taken(algorithm))
 
 
@@ -55,6 +60,7 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
         "rounds": study.rounds,
         "federation": {**study.federation, **asdict(placement.execution)},
         "settings": split_settings(study.settings)[0],
+        "working_dir": os.getcwd(),
         "gpu_share": placement.gpu_share,
         "bundles": placement.bundles,
     }
@@ -77,6 +83,8 @@ class StudyTrial(Bippo):
         torch.set_num_threads(1)
         # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
         is_point = isinstance(config, dict) and "scenario" in config
+        if is_point and config["working_dir"] not in sys.path:
+            sys.path.append(config["working_dir"])  # where a user's own methods, models and data sets may lie
         super().__init__(config_of(config) if is_point else config, **kwargs)
         trial = config["trial"] if is_point else {}
         if trial.get("resume_from"):

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.own_methods import method_name
+
 
 @dataclass(frozen=True)
 class TrialStart:
     """A trial to run."""
 
-    method: str  #: Its name.
+    method: str  #: As in ``--methods``.
     seed: int  #: Of everything that is drawn.
     resume_from: str = ""  #: Checkpoint to go on from; empty to start from the beginning.
     number: int | None = None  #: Tells the trials of a search apart; None outside one.
@@ -23,4 +25,4 @@ class TrialStart:
     def name(self) -> str:
         """Of its folder."""
         number = "" if self.number is None else f"-{self.number:05d}"
-        return f"{self.method}-seed{self.seed}{number}"
+        return f"{method_name(self.method)}-seed{self.seed}{number}"

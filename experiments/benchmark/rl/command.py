@@ -1,7 +1,4 @@
-"""``python -m experiments.benchmark rl``: what reinforcement learning adds to a round, from 20 to 10,000 clients.
-
-The environment costs nothing. Every case runs in a process of its own; rows are kept as they come.
-"""
+"""``python -m experiments.benchmark rl``: what reinforcement learning adds to a round, from 20 to 10,000 clients."""
 
 from __future__ import annotations
 
@@ -18,24 +15,29 @@ from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, at_least, distinct, n
 from experiments.report.tables import text_table
 
 _PARTICIPANTS = 20
+_DESCRIPTION = """\
+What reinforcement learning adds to a round: BIPPO, the central network and stock RLlib on an environment that costs
+nothing. Every case runs in a process of its own; rows are kept as they come.
+"""
 
 
 def add_parser(commands: Any) -> None:
     """Adds the sub-command."""
-    parser = commands.add_parser("rl", help="what reinforcement learning adds to a round", description=__doc__)
+    what = "what reinforcement learning adds to a round"
+    parser = commands.add_parser("rl", help=what, description=_DESCRIPTION)
     parser.set_defaults(run=run)
-    clients = [20, 48, 100, 300, 1000]
+    clients, limit = [20, 48, 100, 300, 1000], at_least(0)
     # Rounds: from two pairs on, the fewest that can show a change.
     add = parser.add_argument
     add("--clients", nargs="+", type=at_least(1), default=clients, metavar="N", help="default: up to 1000")
     add("--participants", type=at_least(1), metavar="K", help=f"trained per round; default: {_PARTICIPANTS}")
     add("--participation", type=float, metavar="SHARE", help="the same as a share of the clients")
     add("--rounds", type=at_least(10), default=50, metavar="N", help="measured rounds per case; default: 50")
-    add("--central-max", type=at_least(0), default=1000, metavar="N", help="most for the central one; default: 1000")
-    add("--stock-max", type=at_least(0), default=100, metavar="N", help="most clients for stock RLlib; default: 100")
+    add("--central-max", type=limit, default=1000, metavar="N", help="most for the central network; default: 1000")
+    add("--stock-max", type=limit, default=100, metavar="N", help="most clients for stock RLlib; default: 100")
     add("--stock-rounds", type=at_least(4), default=10, metavar="N", help="its measured rounds; default: 10")
     add("--results-dir", type=Path, metavar="DIR", help="default: results/rl-DATE-TIME")
-    add("--show", type=Path, metavar="FILE", help=f"report of a {ROWS_FILE} again; measures nothing")
+    add("--show", type=Path, metavar="FILE", help=f"report of an {ROWS_FILE} again; measures nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ def measure(case: Case) -> Measurement:
     subject = BUILDERS[case.implementation](case, Stopwatch())
     build_s = time.perf_counter() - start
     for _ in range(WARM_UP_PAIRS[case.implementation]):
-        _pair(subject)
+        measure_pair(subject)
     gc.collect()
     pairs = _pairs(subject, case)
     window = max(1, min(100 // PAIR, len(pairs) // 2))
@@ -57,14 +57,15 @@ def _pairs(subject: Subject, case: Case) -> list[dict[str, float]]:
     """The figures of each measured pair of rounds."""
     env = subject.environment.parallel_env
     before = env.participations
-    pairs = [_pair(subject) for _ in range(case.rounds // PAIR)]
+    pairs = [measure_pair(subject) for _ in range(case.rounds // PAIR)]
     taken_part = (env.participations - before) / (len(pairs) * PAIR)
     if case.implementation != STOCK and taken_part != case.num_participants:
         raise RuntimeError(f"{taken_part} clients took part per round; the case says {case.num_participants}")
     return pairs
 
 
-def _pair(subject: Subject) -> dict[str, float]:
+def measure_pair(subject: Subject) -> dict[str, float]:
+    """Two rounds: milliseconds per round, whose parts add up to ``rl_ms``, policies updated per round, and memory."""
     parts, env_s = dict(subject.watch.seconds), subject.environment.seconds
     start = time.perf_counter()
     updated = subject.pair()

@@ -45,6 +45,7 @@ class TimedSampler(BudgetSamplerConnector):
         self._watch = watch
 
     def __call__(self, **kwargs: Any) -> dict[str, Any]:
+        """As the budget sampler's."""
         with self._watch.timing("sampler"):
             return super().__call__(**kwargs)
 

@@ -1,0 +1,244 @@
+"""Oort: clients in the order of how useful and how cheap they were, with exploration of those never tried."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, info_values, order_of
+
+#: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
+EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
+#: Utilities above this quantile count as the quantile.
+CLIP = 0.95
+#: Known clients compete for a place if their utility reaches this share of the last that would get one.
+CUT_OFF = 0.95
+#: Exponent of what a client that costs more than the preferred cost is scaled down by.
+COST_PENALTY = 2.0
+#: The preferred cost is the quantile of all clients' costs that the pacer sets, in percent; every so many rounds it
+#: relaxes by a step if utility has become flat (changed by at most a tenth) and tightens if it jumped (fivefold).
+PACE, PACER_STEP, PACER_ROUNDS, FLAT, JUMP = 10, 5, 20, 0.1, 5.0
+#: Clients never tried are drawn from so many times as many as are wanted, the most promising ones.
+WINDOW = 5
+
+
+class Oort:
+    """Orders clients as Oort's training selector, see ``OortRanking``. Pure NumPy.
+
+    Args:
+        seed: Of the draws' own generator.
+    """
+
+    def __init__(self, seed: int | Sequence[int] | None = None) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._round = 0
+        self._exploration = EXPLORATION
+        self._pace = PACE
+        self._known: dict[str, tuple[float, int]] = {}  # client -> utility and round when it last trained
+        self._history: deque[float] = deque(maxlen=2 * PACER_ROUNDS)
+
+    def feedback(self, utilities: Mapping[str, float]) -> None:
+        """Records the clients that trained in the last round; called before each ``order``, ignored before the first.
+
+        Args:
+            utilities: Statistical utility, at least 0, by client.
+        """
+        if self._round == 0:
+            return
+        exploited = [utility for client, utility in utilities.items() if client in self._known]
+        self._history.append(float(np.mean(exploited)) if exploited else 0.0)
+        self._known.update({client: (float(utility), self._round) for client, utility in utilities.items()})
+
+    def order(self, clients: Sequence[str], sizes: np.ndarray, costs: np.ndarray, budget: float) -> np.ndarray:
+        """Who is to be picked first, second, ...; moves on by one round.
+
+        Args:
+            clients: ``[N]`` that are live.
+            sizes: ``float64[N]`` data sizes, at least 0.
+            costs: ``float64[N]`` of one round, at least 0.
+            budget: Of the round, in the unit of the costs; may be infinite.
+
+        Returns:
+            ``int64[N]`` indices: known clients drawn by utility, then new ones, then the others in random order.
+        """
+        self._round += 1
+        self._exploration = max(self._exploration * EXPLORATION_DECAY, EXPLORATION_MIN)
+        if self._round >= 2 * PACER_ROUNDS and self._round % PACER_ROUNDS == 0:
+            self._repace()
+        discount = self._cost_discount(costs)
+        is_known = np.array([client in self._known for client in clients], dtype=bool)
+        known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
+        places = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= budget * (1.0 + BUDGET_TOLERANCE)))
+        exploited = int(places * (1.0 - self._exploration)) if new.size else places
+        picks = self._exploit(known, self._scores([clients[i] for i in known.tolist()]) * discount[known], exploited)
+        picks += self._explore(new, (sizes * discount)[new], places - len(picks))
+        others = np.setdiff1d(np.arange(len(clients)), picks)
+        return np.concatenate([np.array(picks, dtype=np.int64), self._rng.permutation(others)])
+
+    def get_state(self) -> dict[str, Any]:
+        """Records, pace and the generator."""
+        return {
+            "round": self._round,
+            "exploration": self._exploration,
+            "pace": self._pace,
+            "known": dict(self._known),
+            "history": list(self._history),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores ``get_state``."""
+        self._round, self._exploration, self._pace = state["round"], state["exploration"], state["pace"]
+        self._known = dict(state["known"])
+        self._history = deque(state["history"], maxlen=2 * PACER_ROUNDS)
+        self._rng.bit_generator.state = state["rng"]
+
+    def _repace(self) -> None:
+        history = list(self._history)
+        earlier, lately = sum(history[:-PACER_ROUNDS]), sum(history[-PACER_ROUNDS:])
+        if abs(lately - earlier) <= FLAT * earlier:
+            self._pace = min(100, self._pace + PACER_STEP)
+        elif abs(lately - earlier) >= JUMP * earlier:
+            self._pace = max(PACER_STEP, self._pace - PACER_STEP)
+
+    def _cost_discount(self, costs: np.ndarray) -> np.ndarray:
+        """``float64[N]``: 1 up to the preferred cost, then ``(preferred / cost) ** COST_PENALTY``."""
+        if self._pace >= 100:
+            return np.ones(len(costs))
+        preferred = np.sort(costs)[min(len(costs) * self._pace // 100, len(costs) - 1)]
+        return np.divide(preferred, costs, out=np.ones(len(costs)), where=costs > preferred) ** COST_PENALTY
+
+    def _scores(self, clients: Sequence[str]) -> np.ndarray:
+        """``float64[len(clients)]``: clipped and normalised utility, and more the longer ago a client trained."""
+        if not clients:
+            return np.empty(0)
+        utilities, last_rounds = np.array([self._known[client] for client in clients]).T
+        clip = np.sort(utilities)[min(int(len(utilities) * CLIP), len(utilities) - 1)]
+        low = 0.999 * utilities.min()
+        normalised = (np.minimum(utilities, clip) - low) / max(utilities.max() - low, 1e-4)
+        return normalised + np.sqrt(0.1 * math.log(self._round) / last_rounds)
+
+    def _exploit(self, known: np.ndarray, scores: np.ndarray, count: int) -> list[int]:
+        count = min(count, len(known))
+        if count == 0:
+            return []
+        pool = scores >= CUT_OFF * np.sort(scores)[-count]
+        return self._draw(known[pool], scores[pool], count)
+
+    def _explore(self, new: np.ndarray, promise: np.ndarray, count: int) -> list[int]:
+        count = min(count, len(new))
+        best = np.argsort(-promise, kind="stable")[: WINDOW * count]
+        return self._draw(new[best], promise[best], count)
+
+    def _draw(self, indices: np.ndarray, weights: np.ndarray, count: int) -> list[int]:
+        """``count`` of ``indices`` one after the other, in proportion to ``weights``; those of weight 0 come last."""
+        with np.errstate(divide="ignore"):
+            keys = np.log(weights) + self._rng.gumbel(size=len(weights))
+        return [int(index) for index in indices[np.argsort(-keys, kind="stable")][:count]]
+
+
+class OortRanking(ConnectorV2):
+    """Puts Oort's order of the clients in the place of their participation suggestions.
+
+    After Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI
+    2021), arXiv:2010.06081, Algorithm 1, and the published code (github.com/SymbioticLab/Oort). Followed:
+
+    * a client's utility is that of its data times that of its device, known from the rounds in which it trained;
+    * data: utilities clipped at the 95th percentile and normalised as in the code, plus ``sqrt(0.1 log(round) / last
+      round it trained in)``;
+    * device: scaled by ``(T / t) ** 2`` where the client takes ``t > T``, ``T`` being set by the code's pacer;
+    * exploitation: draws in proportion to utility among all that reach 95 % of the cut-off utility;
+    * exploration: of clients never tried, 0.9 of the places at first, times 0.98 each round, at least 0.2.
+
+    Deviations:
+
+    * ``t`` is what a round costs, in the budget's unit, not how long it takes;
+    * the budget takes the place of a number of participants: a round has as many places as the cheapest clients that
+      fit, and picks that do not fit are skipped;
+    * the utility of data is ``|B| * mean loss`` for the paper's ``|B| * sqrt(mean loss^2)``, since environments report
+      mean losses; the two differ by how much losses vary among the samples of one client. The loss is that of the model
+      after the round, not while the client trains;
+    * a client that joins later is still explored, while the code explores no more once everyone was tried;
+    * a first training of all clients in the environment's ``reset`` does not count as a trial.
+
+    Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``greedy``. Needs in the batch:
+    ``participation_suggestion`` of every agent. Needs in every agent's latest info: its size, its cost, the budget and
+    what it was granted in the last step; of those that were granted something, the loss. No other loss is looked at:
+    participants know theirs from training. Writes ``participation_suggestion``: ``N`` for the first of ``N`` agents
+    down to 1 for the last.
+
+    Args:
+        loss_key: Info key of a client's mean loss, at least 0.
+        size_key: Info key of its data size.
+        cost_key: Info key of what it costs to train it.
+        budget_key: Info key of what may be spent.
+        granted_key: Info key of what it was granted in the last step, above 0 if it took part.
+        failed_key: Info key of a flag: it took part, but its work was lost. Then it counts as not tried.
+        client_of: Agent id -> client, whose record is continued when it returns under another agent id.
+        seed: Seed of the draws' own generator.
+        input_observation_space: As for every connector.
+        input_action_space: As for every connector.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss_key: str = "loss",
+        size_key: str = "num_samples",
+        cost_key: str = "cost",
+        budget_key: str = "budget",
+        granted_key: str = "granted_j",
+        failed_key: str = "failed",
+        client_of: Callable[[Any], str] = str,
+        seed: int | Sequence[int] | None = None,
+        input_observation_space: gym.Space | None = None,
+        input_action_space: gym.Space | None = None,
+    ) -> None:
+        super().__init__(input_observation_space, input_action_space)
+        self._loss_key, self._size_key, self._cost_key, self._budget_key = loss_key, size_key, cost_key, budget_key
+        self._granted_key, self._failed_key, self._client_of = granted_key, failed_key, client_of
+        self._oort = Oort(seed)
+
+    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+        """Records who took part in the last step and writes ``participation_suggestion``."""
+        suggestions = batch.get(SUGGESTION)
+        if not suggestions:
+            return batch
+        order = order_of(suggestions)
+        agents = [agent_id for _, agent_id, _ in order.keys]
+        clients = [self._client_of(agent_id) for agent_id in agents]
+        infos = episodes[0].get_infos(-1)
+        sizes = finite_info_values(infos, agents, self._size_key, "OortRanking(size_key=...)")
+        granted = finite_info_values(infos, agents, self._granted_key, "OortRanking(granted_key=...)")
+        tried = [i for i, a in enumerate(agents) if granted[i] > 0 and not infos[a].get(self._failed_key)]
+        losses = self._losses(infos, [agents[i] for i in tried])
+        self._oort.feedback({clients[i]: sizes[i] * loss for i, loss in zip(tried, losses, strict=True)})
+        costs = info_values(infos, agents, self._cost_key, "OortRanking(cost_key=...)")
+        budget = info_values(infos, agents[:1], self._budget_key, "OortRanking(budget_key=...)")[0]
+        scores = np.empty(len(agents))
+        scores[self._oort.order(clients, sizes, costs, budget)] = np.arange(len(agents), 0, -1)
+        batch[SUGGESTION] = column_like(suggestions, order, scores)
+        return batch
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """What is known of all clients, and the generator of the draws."""
+        return self._oort.get_state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        if state:
+            self._oort.set_state(state)
+
+    def _losses(self, infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str]) -> np.ndarray:
+        losses = finite_info_values(infos, agents, self._loss_key, "OortRanking(loss_key=...)")
+        if (losses < 0.0).any():
+            first = agents[int(np.argmax(losses < 0.0))]
+            raise ValueError(f"the info of {first!r} has {self._loss_key!r} = {losses.min()}; a loss is at least 0")
+        return losses

@@ -1,0 +1,69 @@
+"""Methods by what ``--methods`` names: ours, and users' own as ``MODULE:NAME``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from envs.imports import import_name, is_import
+from experiments.methods import METHODS, Method
+from experiments.results.naming import look_up
+
+if TYPE_CHECKING:
+    from bippo_rllib import BippoConfig
+
+
+def method_name(text: str) -> str:
+    """What rows and folders call a method: ``mymodule.make`` for a user's own ``mypackage.mymodule:make``."""
+    module, colon, function = text.partition(":")
+    return f"{module.rpartition('.')[2]}.{function}" if colon else text
+
+
+def find_method(text: str) -> Method:
+    """The method that ``--methods`` names: one of ours, or ``MODULE:NAME``, a user's own.
+
+    Raises:
+        ValueError: If there is no such method, or it makes no ``BippoConfig``, in one line.
+    """
+    return _own_method(text) if is_import(text) else look_up("method", text, METHODS)
+
+
+@cache
+def _own_method(text: str) -> Method:
+    make = import_name("--methods", text)
+    config = _own_config(text, make)
+    return Method(
+        method_name(text),
+        f"{text}: {(inspect.getdoc(make) or 'your own').splitlines()[0]}",
+        partial(_own_config, text, make),
+        learns=config.policies_to_train != [],
+        federation={"with_loss": True} if config.score_key == "loss" else {},
+        settings=tuple(key for method in METHODS.values() for key in method.settings if hasattr(config, key)),
+    )
+
+
+def _own_config(text: str, make: Any) -> BippoConfig:
+    from bippo_rllib import BippoConfig
+
+    if not callable(make):
+        raise ValueError(f"--methods {text} is a {type(make).__name__}; name a function that returns a BippoConfig")
+    try:
+        config = make()
+    except Exception as error:
+        raise ValueError(f"--methods {text}: {type(error).__name__}: {error}") from error
+    if not isinstance(config, BippoConfig):
+        raise ValueError(f"--methods {text} returned a {type(config).__name__}; it must return a BippoConfig")
+    return config.copy(copy_frozen=False)
+
+
+def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """ValueError for a setting that none of the methods takes."""
+    taken = {key for name in methods for key in find_method(name).settings_taken(settings)}
+    for key in settings:
+        if key not in taken:
+            owners = [method.name for method in METHODS.values() if key in method.settings]
+            raise ValueError(
+                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
+            )
