@@ -61,6 +61,15 @@ def ray_address(ray_session: None) -> str:
     return ray.get_runtime_context().gcs_address
 
 
+@pytest.fixture
+def tune_here(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies run their trials in this process."""
+    from ray import tune
+    from study_runs import TunerHere
+
+    monkeypatch.setattr(tune, "Tuner", TunerHere)
+
+
 @pytest.fixture(scope="session")
 def actor_hosts(ray_session: None) -> list[Any]:
     """Two processes whose actors any number of executors may share."""

@@ -8,7 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ray import tune
 from row_factory import make_rows
+from study_runs import TunerHere
 
 from experiments import tune_bippo
 from experiments.results.rows import ROWS_FILE, RowWriter, read_rows
@@ -58,8 +60,9 @@ def test_a_study_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixture
     assert line.startswith("error: no space left on the disk of ") and line.endswith("then run the command again")
 
 
+@pytest.mark.slow
 def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
-    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full_disk(tmp_path / "bippo-seed7" / f"{ROWS_FILE}.tmp")
     assert tune_bippo.main([*STUDY, "--results-dir", str(tmp_path)]) == 1
@@ -68,6 +71,7 @@ def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
     assert f"are kept in {tmp_path}. Make room" in line
     assert line.endswith(f"resume with: python -m experiments.tune_bippo --resume {tmp_path}")
     assert not (tmp_path / "fedavg-seed7" / ROWS_FILE).exists()  # the whole study stops, not one trial after the other
+    monkeypatch.setattr(tune, "Tuner", TunerHere)
     assert tune_bippo.main(["--resume", str(tmp_path)]) == 0
     assert read_rows(tmp_path).groupby("method")["round"].apply(list).to_dict() == {
         "bippo": [1, 2, 3, 4, 5],

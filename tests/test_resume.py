@@ -1,26 +1,18 @@
-"""Resume: half-written checkpoints are told, rows are cut, a killed study ends with an undisturbed one's rows."""
+"""Resume: half-written checkpoints are passed over, rows are cut, a search goes on with the decisions it had made."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import random
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from ray import tune
 from row_factory import make_rows, write_trial
+from study_runs import Snapshot, TunerHere, assert_same_rows, rows_so_far, run_and_signal
 
-from bippo_rllib import Bippo
 from experiments import tune_bippo
 from experiments.results.checkpoints import (
     RESUMED,
@@ -31,13 +23,11 @@ from experiments.results.checkpoints import (
     write_manifest,
 )
 from experiments.results.files import study_lock
-from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.rows import ROWS_FILE, read_rows
 from experiments.results.run_info import RunInfo, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
 from experiments.study.resume import study_to_resume
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def make_checkpoint(trial_dir: Path, name: str, round_number: int) -> Path:
@@ -172,108 +162,49 @@ def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
 TINY = ["--methods", "bippo", "--seeds", "7", "--rounds", "60", "--checkpoint-every", "7", "--parallel-trials", "1"]
 
 
-def rows_so_far(folder: Path, trial: str) -> int:
-    files = list(folder.glob(f"{trial}/{ROWS_FILE}"))
-    return pq.read_metadata(files[0]).num_rows if files else 0
-
-
-def final_state(trial_dir: Path) -> dict[str, Any]:
-    """Everything that a run can go on from, out of its last checkpoint; tensors as hashes."""
-    algo = Bippo.from_checkpoint(str(newest_checkpoint(trial_dir).path))
-    try:
-        learner, env = algo.learner_group._learner, algo.parallel_env
-        federation, last_round = env.get_state(), env.last_round
-        return {
-            "model": digest(federation["weights"].numpy()),
-            "policies": digest(algo.bank.flat.numpy()),
-            **{f"adam {name}": digest(moments.numpy()) for name, moments in vars(learner.adam.all).items()},
-            **{name: digest(v) for name, v in learner.buffer.get_state(np.arange(len(algo.bank))).items()},
-            "sampler": algo.sampler.get_state(),
-            "last round": last_round,
-        }
-    finally:
-        algo.stop()
-
-
-def digest(array: Any) -> str:
-    values = np.ascontiguousarray(array)
-    return hashlib.sha256(f"{values.dtype}{values.shape}".encode() + values.tobytes()).hexdigest()
-
-
-def kill_after(
-    num_rows: int,
-    folder: Path,
-    arguments: Sequence[str] = TINY,
-    trial: str = "*",
-    how: signal.Signals = signal.SIGKILL,
-) -> tuple[int, str]:
-    """Run the study in a process of its own, and kill that once a trial has so many rows; exit code and stderr."""
-    command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while rows_so_far(folder, trial) < num_rows and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(how)
-    _, told = process.communicate()
-    return process.returncode, told
-
-
+@pytest.mark.ray
+@pytest.mark.slow
 def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
-    code, told = kill_after(2, folder, how=signal.SIGTERM)
+    code, stderr = run_and_signal(TINY, folder, 2, signal.SIGTERM)
     assert code == tune_bippo.EXIT_INTERRUPTED
-    assert told.strip().splitlines() == [
+    assert stderr.strip().splitlines() == [
         f"stopping; rows are kept in {folder} ...",
         "",
         f"interrupted; what was written until now is kept in {folder}",
         f"resume with: python -m experiments.tune_bippo --resume {folder}",
     ]
-    assert rows_so_far(folder, "*") >= 2
-
-
-def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
-    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    kill_after(random.Random(os.getpid()).randrange(10, 50), killed)
-    time.sleep(1.0)  # Ray's processes see that their driver is gone
-    assert tune_bippo.main(["--resume", str(killed)]) == 0
-    assert "resuming 1 trial" in capsys.readouterr().out
-    assert tune_bippo.main([*TINY, "--results-dir", str(undisturbed)]) == 0
-    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    ours, theirs = (final_state(folder / "bippo-seed7") for folder in (killed, undisturbed))
-    assert ours == theirs
-    assert {"model", "policies", "adam steps", "sampler"} <= ours.keys() and len(ours) >= 9
-    assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**60 is far below
-    assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
-    assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
-    assert "nothing is left of 1 trial" in capsys.readouterr().out
+    assert rows_so_far(folder) >= 2
 
 
 SEARCH = ["--methods", "bippo", "--seeds", "7", "--rounds", "12", "--checkpoint-every", "2", "--parallel-trials", "1"]
 SEARCH += ["--search", "lr=loguniform(1e-4,1e-1)", "epsilon_decay=uniform(0.5,0.9)", "--num-samples", "3"]
 
 
-def test_a_killed_search_goes_on_with_the_same_draws_and_decisions(
-    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.slow
+def test_a_search_cut_short_goes_on_with_the_same_draws_and_decisions(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    kill_after(5, killed, SEARCH, trial="*-00001")  # in the second trial, when the first has ended
-    assert not finished(killed / "bippo-seed7-00001", 12)
-    before = {path: path.read_bytes() for path in (killed / "bippo-seed7-00000").glob(ROWS_FILE)}
-    time.sleep(1.0)
-    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    undisturbed, copy = tmp_path / "undisturbed", tmp_path / "copy"
+    with monkeypatch.context() as patch:
+        patch.setattr(tune, "Tuner", TunerHere)
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
+        Snapshot(undisturbed, copy, "bippo-seed7-00001", round_number=5).attach(patch)  # the first trial has ended
+        assert tune_bippo.main([*SEARCH, "--results-dir", str(undisturbed)]) == 0
+    assert finished(copy / "bippo-seed7-00000", 12) and not finished(copy / "bippo-seed7-00001", 12)
+    assert not (copy / "bippo-seed7-00002").exists()
+    before = (copy / "bippo-seed7-00000" / ROWS_FILE).read_bytes()
+    capsys.readouterr()
+    assert tune_bippo.main(["--resume", str(copy), "--parallel-trials", "1"]) == 0
     assert "resuming 2 trials of 12 rounds (of 3 trials)" in capsys.readouterr().out
-    assert before and all(path.read_bytes() == content for path, content in before.items())
-    assert tune_bippo.main([*SEARCH, "--results-dir", str(undisturbed)]) == 0
-    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    assert found["setting"].nunique() == 3
+    assert (copy / "bippo-seed7-00000" / ROWS_FILE).read_bytes() == before
+    assert_same_rows(copy, undisturbed)
+    rows = read_rows(copy)
+    assert rows["setting"].nunique() == 3
     # One trial at a time, so ASHA's decisions are the same too; some of them stopped a trial.
-    decisions = read_decisions(undisturbed / JOURNAL_FILE)
-    assert read_decisions(killed / JOURNAL_FILE) == decisions
-    assert stopped_trials(killed) and found.groupby("trial").size().min() < 12
-    assert tune_bippo.main(["--resume", str(killed)]) == 0  # what was stopped early counts as finished
+    assert read_decisions(copy / JOURNAL_FILE) == read_decisions(undisturbed / JOURNAL_FILE)
+    assert stopped_trials(copy) and rows.groupby("trial").size().min() < 12
+    assert tune_bippo.main(["--resume", str(copy)]) == 0  # what was stopped early counts as finished
     assert "nothing is left of 3 trials" in capsys.readouterr().out
 
 

@@ -222,7 +222,7 @@ RuntimeError: Environment step failed
     assert root_cause("") == "unknown"
 
 
-def test_a_trial_ends_where_all_clients_have_left_and_is_not_run_again(ray_session: None, tmp_path: Path) -> None:
+def test_a_trial_ends_where_all_clients_have_left_and_is_not_run_again(tune_here: None, tmp_path: Path) -> None:
     leaving = tiny_study(tmp_path / "leaving", methods=("ppo",), seeds=(7,), settings={"env.churn_leave_rate": 1.0})
     assert run_study(leaving) == []
     assert read_rows(leaving.results_dir)["round"].tolist() == [1]

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import random
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import torch
+from ray import tune
+from study_runs import TunerHere, assert_same_rows, final_state, run_and_signal
 
 import envs
 from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig
 from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, read_policies
 from experiments import tune_bippo
 from experiments.results.checkpoints import newest_checkpoint
-from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.rows import TIMING_COLUMNS, read_rows
 from experiments.results.run_info import as_written, read_run_info
 from experiments.study.resume import study_to_resume
 
-ROOT = Path(__file__).resolve().parents[1]
 WORLD: dict[str, Any] = {
     "num_clients": 6,
     "train_samples": 20,
@@ -36,7 +35,6 @@ WORLD: dict[str, Any] = {
     "budget_share": 0.5,
     "rounds": 50,
 }
-SETTINGS = ["--set", *(f"env.{key}={value}" for key, value in WORLD.items() if key != "rounds")]
 
 
 def build(config: BippoConfig | None = None, **changes: Any) -> Bippo:
@@ -126,8 +124,16 @@ def other_observations(checkpoint: Path, folder: Path) -> Path:
     return copy
 
 
+def settings(**changes: Any) -> list[str]:
+    return ["--set", *(f"env.{key}={value}" for key, value in (WORLD | changes).items() if key != "rounds")]
+
+
 def run(*arguments: str) -> int:
-    return tune_bippo.main([*arguments, *SETTINGS, "--seeds", "7", "--parallel-trials", "1"])
+    """A study in this process, without a report."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tune, "Tuner", TunerHere)
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
+        return tune_bippo.main([*arguments, *settings(), "--seeds", "7", "--parallel-trials", "1"])
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +207,9 @@ def test_what_cannot_be_started_from_is_one_line(
 ) -> None:
     given = arguments.format(results=pretrained).split()
     clients = [] if "env.num_clients" in arguments or "--resume" in arguments else ["env.num_clients=6"]
-    settings = ["--set", *clients, "env.budget_share=0.5"] if "--resume" not in arguments else []
+    others = ["--set", *clients, "env.budget_share=0.5"] if "--resume" not in arguments else []
     seeds = [] if "--resume" in arguments else ["--seeds", "7"]
-    assert tune_bippo.main([*given, *settings, *seeds]) == 2
+    assert tune_bippo.main([*given, *others, *seeds]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and message in line
 
@@ -217,42 +223,45 @@ def test_a_damaged_checkpoint_is_refused(pretrained: Path, tmp_path: Path, capsy
     assert "the checkpoint is damaged" in capsys.readouterr().err
 
 
-def rows_so_far(folder: Path) -> int:
-    files = list(folder.rglob(ROWS_FILE))
-    return pq.read_metadata(files[0]).num_rows if files else 0
-
-
-def test_a_killed_study_that_started_from_policies_is_resumed_to_the_same_rows(
-    pretrained: Path, tmp_path: Path, capsys: Any
+@pytest.mark.slow
+def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
+    pretrained: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Killed for real and at any moment. What it started from is no longer needed once it has a checkpoint."""
     killed, undisturbed, source = (tmp_path / name for name in ("killed", "undisturbed", "source"))
     shutil.copytree(pretrained, source)
-    tiny = [*SETTINGS, "--methods", "bippo", "--seeds", "7", "--rounds", "40", "--checkpoint-every", "7"]
-    tiny += ["--parallel-trials", "1", "--init-from", str(source)]
-    assert tune_bippo.main([*tiny, "--results-dir", str(undisturbed)]) == 0
-    command = [sys.executable, "-m", "experiments.tune_bippo", *tiny, "--results-dir", str(killed)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while rows_so_far(killed) < 16 and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(1.0)  # Ray's processes see that their driver is gone
-    assert newest_checkpoint(killed / "bippo-seed7") is not None
-    shutil.rmtree(source)  # what it started from is no longer needed
-    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    # Rounds long enough that a signal reaches one; and epsilon decays as it does from scratch.
+    study = [*settings(local_epochs=10), "epsilon=1.0", "--methods", "bippo", "--seeds", "7", "--rounds", "60"]
+    study += ["--checkpoint-every", "7", "--parallel-trials", "1", "--init-from", str(source)]
+    run_and_signal(study, killed, random.Random(os.getpid()).randrange(10, 40), signal.SIGKILL)
+    with monkeypatch.context() as patch:  # meanwhile Ray's processes see that their driver is gone
+        patch.setattr(tune, "Tuner", TunerHere)
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
+        assert tune_bippo.main([*study, "--results-dir", str(undisturbed)]) == 0
     assert f"policies from {source}" in capsys.readouterr().out
-    expected, found = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (undisturbed, killed))
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert newest_checkpoint(killed / "bippo-seed7") is not None
+    shutil.rmtree(source)
+    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    assert "resuming 1 trial" in capsys.readouterr().out
+    assert_same_rows(killed, undisturbed)
+    ours, theirs = (final_state(folder / "bippo-seed7") for folder in (killed, undisturbed))
+    assert ours == theirs
+    assert {"model", "policies", "adam steps", "sampler"} <= ours.keys() and len(ours) >= 9
+    assert read_rows(killed)["epsilon"][0] == 1.0
+    assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**60 is far below
+    assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
+    assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
+    assert "nothing is left of 1 trial" in capsys.readouterr().out
 
 
-def test_starting_over_needs_the_same_policies(pretrained: Path, tmp_path: Path) -> None:
+def test_starting_over_needs_the_same_policies(pretrained: Path, tune_here: None, tmp_path: Path) -> None:
     source, folder = tmp_path / "source", tmp_path / "results"
     shutil.copytree(pretrained, source)
     arguments = ["--methods", "bippo", "--rounds", "2", "--init-from", str(source), "--results-dir", str(folder)]
     assert run(*arguments) == 0
     before = read_rows(folder).drop(columns=list(TIMING_COLUMNS))
     shutil.rmtree(folder / "bippo-seed7")
-    assert tune_bippo.main(["--resume", str(folder)]) == 0
+    assert tune_bippo.main(["--resume", str(folder)]) == 0  # and reports
     pd.testing.assert_frame_equal(read_rows(folder).drop(columns=list(TIMING_COLUMNS)), before, check_exact=True)
     shutil.rmtree(folder / "bippo-seed7")
     file = policies_file(newest_checkpoint(source / "bippo-seed7").path)  # type: ignore[union-attr]
