@@ -97,7 +97,7 @@ def _add_what_to_run(group: Any) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="see --list; or MODULE:NAME of your own; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
+        help="see --list, or MODULE:NAME; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
