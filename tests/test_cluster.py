@@ -90,6 +90,8 @@ def replayed(folder: Path, **federation: object) -> list[tuple[float, ...]]:
     return found
 
 
+@pytest.mark.ray
+@pytest.mark.slow
 def test_a_study_over_two_nodes_with_an_actor_on_each(ray_folder: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TWO_NODES, str(tmp_path / "results"), json.dumps(TINY)],
@@ -151,6 +153,8 @@ def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"no dashboard at {address}: {log.read_text()}")
 
 
+@pytest.mark.ray
+@pytest.mark.slow
 def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, ray_folder: Path, tmp_path: Path) -> None:
     settings = [f"env.{name}={value}" for name, value in TINY.items()]
     study = ["python", "-m", "experiments.tune_bippo", "--methods", "bippo", "--seeds", "7", "--rounds", "2"]

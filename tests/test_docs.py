@@ -1,14 +1,17 @@
-"""Examples in the docs run as printed, and generated pages are up to date."""
+"""Examples in the docs run as printed, what pages name is there, and generated pages are up to date."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import pytest
+from source_tree import ROOT, modules
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address, tmp_path):
@@ -30,13 +33,46 @@ def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address,
     assert result.stdout.strip().splitlines()[-1] == printed
 
 
-def test_links_between_pages_lead_somewhere():
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    assert len(pages) >= 5
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page):
+    for path in re.findall(r"(?<![\w/.])(?:bippo_rllib|envs|experiments|tests|docs|\.ci)/[\w./*-]*", read(page)):
+        assert list(ROOT.glob(path.rstrip("."))), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_and_names_that_a_page_names_are_there(page):
+    for name in re.findall(r"(?<![\w/.-])((?:bippo_rllib|envs|experiments)(?:\.[A-Za-z_]\w*)+)(?!\.?\w)", read(page)):
+        if not name.endswith(".md"):
+            assert is_there(name), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_on_a_page_can_be_run(page):
+    for name in re.findall(r"python -m ((?:envs|experiments)[\w.]*)", read(page)):
+        known = modules(name.partition(".")[0])
+        assert f"{name}.__main__" in known or '__name__ == "__main__"' in known[name].read_text(), name
+
+
+def read(page):
+    """Its text, without commands of an older commit."""
+    return re.sub(r"at commit \w+, where the command was\s+`[^`]*`", "", page.read_text(encoding="utf-8"))
+
+
+def is_there(name):
+    """A module, or an attribute of one, or of that."""
+    parts, known = name.split("."), modules(name.partition(".")[0])
+    length = next(n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in known)
+    found = importlib.import_module(".".join(parts[:length]))
+    for part in parts[length:]:
+        found = getattr(found, part, None)
+    return found is not None
 
 
 def test_the_example_of_the_environment_runs(capsys):

@@ -10,6 +10,7 @@ import pytest
 from experiments.benchmark import command as benchmark
 
 
+@pytest.mark.slow
 def test_our_round_is_timed_beside_a_bare_loop(ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "new" / "record.json"
     arguments = ["fl", "--scenario", "digits", "--clients", "2", "--actors", "1", "2"]
@@ -23,6 +24,7 @@ def test_our_round_is_timed_beside_a_bare_loop(ray_session: None, tmp_path: Path
     assert f"{rows['2 actors']['ms']:.3g}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_round_of_null_clients_is_timed_beside_bare_ray(ray_session: None, tmp_path: Path):
     file = tmp_path / "record.json"
     assert benchmark.main(["null-clients", "--clients", "40", "--rounds", "20", "--json", str(file)]) == 0

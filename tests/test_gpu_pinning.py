@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 
 RUN = """
@@ -28,6 +30,8 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.ray
+@pytest.mark.slow
 def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other():
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "0,1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -175,6 +175,8 @@ def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkey
     assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [48]
 
 
+@pytest.mark.ray
+@pytest.mark.slow
 def test_a_case_is_measured_in_a_process_of_its_own():
     found = run_case(Case(BIPPO, "2", 4, 2, 10))
     assert (found.case.num_clients, found.updates_per_round) == (4, 1.0)

@@ -87,6 +87,7 @@ STUDY = ["--methods", "mine:in_turn", "fedavg", "--seeds", "7", "--rounds", "4",
 STUDY += ["--checkpoint-every", "2", "--set", "env.model=mine:build", "env.dataset=mine:load", "env.local_epochs=1"]
 
 
+@pytest.mark.slow
 def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
     mine: None, ray_session: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,6 +117,7 @@ def failing_env(hosts, executor, **fields):
     return envs.FederatedRounds(config(**fields), SerialOneFails if executor == "serial" else in_actors)
 
 
+@pytest.mark.slow
 def test_actors_live_through_all_rounds_and_are_replaced_when_killed(reference, caplog):
     """Two real actors: their processes in round 1 and 50; then one is killed between rounds, one in mid-round."""
     env = envs.FederatedRounds(config(executor="ray", num_actors=2, cpus_per_actor=0.25))
