@@ -30,6 +30,7 @@ setup(
         "pandas>=2.2",
         "pyarrow>=15",
         "filelock>=3.12",
+        "pydantic>=2.5",
     ],
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
     classifiers=[
