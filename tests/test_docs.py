@@ -46,6 +46,16 @@ def test_files_that_a_page_names_are_there(page):
         assert list(ROOT.glob(path.rstrip("."))), path
 
 
+def test_every_room_is_on_the_map():
+    rooms = {
+        path.parent for package in ("bippo_rllib", "envs", "experiments") for path in (ROOT / package).glob("*/*.py")
+    }
+    page = read(ROOT / "CONTRIBUTING.md")
+    assert len(rooms) >= 10
+    for room in rooms:
+        assert f"| `{room.relative_to(ROOT)}/`" in page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_modules_and_names_that_a_page_names_are_there(page):
     for name in re.findall(r"(?<![\w/.-])((?:bippo_rllib|envs|experiments)(?:\.[A-Za-z_]\w*)+)(?!\.?\w)", read(page)):
