@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
 from bippo_rllib.policies.agents import environment_in, policy_of
 from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
-from bippo_rllib.selection.columns import SUGGESTION, column_like, order_of, values_of
 from bippo_rllib.selection.oort import OortRanking
+from bippo_rllib.selection.suggestion_piece import SuggestionPiece
 from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names
 from envs.config import config_from
@@ -97,20 +97,15 @@ def good_clients(env: FederatedRounds) -> list[int]:
     return [client for client, own in enumerate(env.labels) if set(own) == labels and client not in noisy]
 
 
-class OnlyClients(ConnectorV2):
+class OnlyClients(SuggestionPiece):
     """Makes every client but some no candidate; writes ``participation_suggestion``."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__()
         self._names = frozenset(names)
 
-    def __call__(self, *, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Writes ``-inf`` for the others, the sampler's "not a candidate"."""
-        suggestions = batch.get(SUGGESTION)
-        if not suggestions:
-            return batch
-        order = order_of(suggestions)
-        is_candidate = [client_name(agent_id) in self._names for _, agent_id, _ in order.keys]
-        scores = np.where(is_candidate, values_of(suggestions, order), -np.inf)
-        batch[SUGGESTION] = column_like(suggestions, order, scores)
-        return batch
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """The suggestions, and ``-inf`` for the others, the sampler's "not a candidate"."""
+        return np.where([client_name(agent_id) in self._names for agent_id in agents], suggestions, -np.inf)

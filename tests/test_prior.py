@@ -294,4 +294,6 @@ def test_settings_that_would_not_be_honoured_are_refused(change, message):
 
 
 def test_settings_below_zero_and_of_zero_gain_are_fine():
-    config().prior(weight=-2.0, gain=0.0).validate()
+    adjusted = config().prior(weight=-2.0, gain=0.0)
+    adjusted.validate()
+    assert (adjusted.prior_weight, adjusted.prior_gain) == (-2.0, 0.0)

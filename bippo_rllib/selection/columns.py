@@ -29,6 +29,11 @@ class AgentOrder:
         ordered = tuple(sorted(keys))
         return cls(ordered, {key: i for i, key in enumerate(ordered)})
 
+    @property
+    def agents(self) -> list[str]:
+        """Ids of the agents, in order."""
+        return [agent_id for _, agent_id, _ in self.keys]
+
 
 class AgentColumn(MutableMapping[AgentKey, list]):
     """One column: ``array[i]`` belongs to ``order.keys[i]``.

@@ -53,7 +53,7 @@ class BudgetSamplerConnector(ConnectorV2):
         if not suggestions:
             return batch
         order = order_of(suggestions)
-        agents = [agent_id for _, agent_id, _ in order.keys]
+        agents = order.agents
         costs, budget = self._costs_and_budget(episodes[0].get_infos(-1), agents)
         chosen = self.sampler.select(
             values_of(suggestions, order), costs, budget, explore=explore is not False, names=agents

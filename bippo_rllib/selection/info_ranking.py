@@ -7,12 +7,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, order_of
+from bippo_rllib.selection.columns import finite_info_values
+from bippo_rllib.selection.suggestion_piece import SuggestionPiece
 
 
-class InfoRanking(ConnectorV2):
+class InfoRanking(SuggestionPiece):
     """Puts a number from each agent's info in the place of its participation suggestion.
 
     Pipeline: module-to-env, before the ``BudgetSamplerConnector``; ``BippoConfig.rank_by`` puts it there. Needs in the
@@ -50,22 +50,17 @@ class InfoRanking(ConnectorV2):
         self._candidates = candidates
         self._rng = np.random.default_rng(seed)
 
-    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
-        """Writes ``participation_suggestion``."""
-        suggestions = batch.get(SUGGESTION)
-        if not suggestions:
-            return batch
-        order = order_of(suggestions)
-        agents = [agent_id for _, agent_id, _ in order.keys]
-        infos = episodes[0].get_infos(-1)
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """The numbers in the infos, whatever the suggestions."""
         named_by = "BippoConfig.rank_by(score_key=...)"
         scores = self._sign * finite_info_values(infos, agents, self._score_key, named_by)
         if self._candidates is not None:
             sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.rank_by(size_key=...)")
             drawn = draw_candidates(sizes, self._candidates, self._rng)
             scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
-        batch[SUGGESTION] = column_like(suggestions, order, scores)
-        return batch
+        return scores
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """The generator of the candidate draws."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
-from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, info_values, order_of
+from bippo_rllib.selection.columns import finite_info_values, info_values
+from bippo_rllib.selection.suggestion_piece import SuggestionPiece
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
 EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
@@ -144,7 +144,7 @@ class Oort:
         return [int(index) for index in indices[np.argsort(-keys, kind="stable")][:count]]
 
 
-class OortRanking(ConnectorV2):
+class OortRanking(SuggestionPiece):
     """Puts Oort's order of the clients in the place of their participation suggestions.
 
     After Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI
@@ -206,15 +206,11 @@ class OortRanking(ConnectorV2):
         self._granted_key, self._failed_key, self._client_of = granted_key, failed_key, client_of
         self._oort = Oort(seed)
 
-    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
-        """Records who took part in the last step and writes ``participation_suggestion``."""
-        suggestions = batch.get(SUGGESTION)
-        if not suggestions:
-            return batch
-        order = order_of(suggestions)
-        agents = [agent_id for _, agent_id, _ in order.keys]
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """Records who took part in the last step, and ranks whatever the suggestions."""
         clients = [self._client_of(agent_id) for agent_id in agents]
-        infos = episodes[0].get_infos(-1)
         sizes = finite_info_values(infos, agents, self._size_key, "OortRanking(size_key=...)")
         granted = finite_info_values(infos, agents, self._granted_key, "OortRanking(granted_key=...)")
         tried = [i for i, a in enumerate(agents) if granted[i] > 0 and not infos[a].get(self._failed_key)]
@@ -224,8 +220,7 @@ class OortRanking(ConnectorV2):
         budget = info_values(infos, agents[:1], self._budget_key, "OortRanking(budget_key=...)")[0]
         scores = np.empty(len(agents))
         scores[self._oort.order(clients, sizes, costs, budget)] = np.arange(len(agents), 0, -1)
-        batch[SUGGESTION] = column_like(suggestions, order, scores)
-        return batch
+        return scores
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """What is known of all clients, and the generator of the draws."""

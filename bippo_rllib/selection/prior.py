@@ -7,11 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib.selection.budget_sampler import log_odds
-from bippo_rllib.selection.columns import SUGGESTION, column_like, finite_info_values, order_of, values_of
+from bippo_rllib.selection.columns import finite_info_values
 from bippo_rllib.selection.representativeness import Representativeness
+from bippo_rllib.selection.suggestion_piece import SuggestionPiece
 
 #: Suggestions count as at least this far from 0 and 1, so that none is certain and the prior can always speak.
 _MARGIN = 1e-6
@@ -20,7 +20,7 @@ _MARGIN = 1e-6
 _MAX_LOGIT = 30.0
 
 
-class RepresentativenessPrior(ConnectorV2):
+class RepresentativenessPrior(SuggestionPiece):
     """Raises the suggestions of clients whose reports follow the mean of all, lowers those of the others.
 
     ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``, with ``z`` from ``Representativeness``. Not part
@@ -59,20 +59,14 @@ class RepresentativenessPrior(ConnectorV2):
         self._key, self._weight, self._gain, self._client_of = key, weight, gain, client_of
         self._record = Representativeness()
 
-    def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
-        """Records the reports and writes ``participation_suggestion``."""
-        suggestions = batch.get(SUGGESTION)
-        if not suggestions:
-            return batch
-        order = order_of(suggestions)
-        agents = [agent_id for _, agent_id, _ in order.keys]
-        probabilities = _checked_probabilities(values_of(suggestions, order), agents)
-        reports = finite_info_values(episodes[0].get_infos(-1), agents, self._key, "BippoConfig.prior(key=...)")
-        clients = [self._client_of(agent_id) for agent_id in agents]
-        z = self._record.update(clients, reports)
-        adjusted = with_prior(probabilities, z, weight=self._weight, gain=self._gain)
-        batch[SUGGESTION] = column_like(suggestions, order, adjusted)
-        return batch
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """Records the reports and adjusts the suggestions."""
+        probabilities = _checked_probabilities(suggestions, agents)
+        reports = finite_info_values(infos, agents, self._key, "BippoConfig.prior(key=...)")
+        z = self._record.update([self._client_of(agent_id) for agent_id in agents], reports)
+        return with_prior(probabilities, z, weight=self._weight, gain=self._gain)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """The records of all clients."""
