@@ -11,8 +11,15 @@ from torch import Tensor
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
 from bippo_rllib.learning.participation_buffer import Sequences
-from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, estimate_advantages, run_epochs, total_loss
-from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values
+from bippo_rllib.learning.ppo_update import (
+    PPOSettings,
+    UpdateStatistics,
+    estimate_advantages,
+    run_epochs,
+    state_values,
+    total_loss,
+)
+from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits
 
 #: The network is the only row of its stack.
 SLOT = torch.zeros(1, dtype=torch.int64)
@@ -93,7 +100,7 @@ def update_central(
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
         log_probs = torch.log_softmax(logits, dim=-1)[:, rounds, clients]
-        values = critic_values(parameters, batch.observations)[:, rounds]
+        values = state_values(parameters, batch.observations, settings)[:, rounds]
         return total_loss(log_probs, old_log_probs, sample_advantages, values, sample_returns, logits, settings)
 
     first, last = run_epochs(updated, moments, adam, losses, settings)

@@ -74,7 +74,7 @@ def update_policies(
     def losses(leaf: Tensor) -> Tensor:
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
-        log_probs, values = log_prob_participate(logits), critic_values(parameters, batch.observations)
+        log_probs, values = log_prob_participate(logits), state_values(parameters, batch.observations, settings)
         return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings)
 
     first, last = run_epochs(updated, moments, adam, losses, settings)
@@ -119,12 +119,16 @@ def estimate_advantages(
     parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
     """Advantages and returns ``[P, K]`` under the critics of ``parameters``, or without any."""
-    if settings.use_critic:
-        values = critic_values(parameters, batch.observations)
-        next_values = critic_values(parameters, batch.next_observations)
-    else:
-        values = next_values = torch.zeros_like(batch.rewards)
+    values = state_values(parameters, batch.observations, settings)
+    next_values = state_values(parameters, batch.next_observations, settings)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
+
+
+def state_values(parameters: Mapping[str, Tensor], observations: Tensor, settings: PPOSettings) -> Tensor:
+    """V of observations ``[P, K, obs_dim]`` -> ``[P, K]``: 0 without critics, whose pass is then left out."""
+    if not settings.use_critic:
+        return observations.new_zeros(observations.shape[:-1])
+    return critic_values(parameters, observations)
 
 
 def total_loss(
