@@ -18,12 +18,27 @@ import torch
 torch.set_num_threads(1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """``-m "not ray"`` leaves out whatever uses the shared Ray; tests with a Ray of their own carry the mark."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for the whole suite, none for files that were named: they would take longer to start than to run.
+
+    Each process has a Ray of its own, so more of them are slower unless there are many cores.
+    """
+    whole_suite = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return 2 if whole_suite and (os.cpu_count() or 1) > 1 else 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """``-m "not ray"`` leaves out whatever uses the shared Ray; tests with a Ray of their own carry the mark.
+
+    Of two processes none is to begin with a file of slow tests when the other one is done.
+    """
     for item in items:
         in_actors = "any_executor" in item.fixturenames and item.callspec.params["any_executor"] == "ray"
         if in_actors or "ray_session" in item.fixturenames:
             item.add_marker(pytest.mark.ray)
+    if hasattr(config, "workerinput"):
+        slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow_files)
 
 
 def pytest_runtest_setup() -> None:
