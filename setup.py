@@ -21,6 +21,7 @@ setup(
         "ray[rllib,tune]==2.60.*",
         "torch>=2.9",
         "torchvision>=0.24",
+        "pillow>=10.1",
         "gymnasium>=1.2",
         "pettingzoo>=1.25",
         "numpy>=2.0",

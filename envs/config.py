@@ -9,7 +9,7 @@ from typing import Any
 
 from envs.checks import one_per_client, share
 from envs.config_checks import check_fields
-from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults
+from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
@@ -29,7 +29,7 @@ class FederationConfig:
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of
             ``data_dir`` (a path or None) that returns a ``Dataset``.
-        data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
+        data_dir: Where the data lies; None for ``$BIPPO_DATA``, as it is on construction. Not needed for digits.
         model: ``digits_cnn``, ``cnn``, ``cnn_small_color``, ``resnet18`` or ``mypackage:build``, a function of
             ``(input_shape, num_classes)`` that returns a torch module; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
@@ -134,6 +134,7 @@ class FederationConfig:
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
         check_fields(vars(self))
+        object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
         _ = self.execution  # checks its fields
         self.churn_schedule()
 

@@ -24,7 +24,7 @@ from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.executor import Executor
 from envs.training.executors import new_executor
-from envs.training.models import build_model, get_flat, num_parameters
+from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters
 
 
 class Federation:
@@ -47,8 +47,8 @@ class Federation:
         warmup_energy_j: Joules of round 0.
 
     Raises:
-        ValueError: If data is missing, the partition cannot be filled or the budget is below probing or the cheapest
-            client.
+        ValueError: If data is missing, the partition cannot be filled, the model cannot train on the last batch of a
+            client or the budget is below probing or the cheapest client.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Federation:
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
         self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
+        self._check_last_batches(model)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
@@ -212,6 +213,20 @@ class Federation:
         credit_j = self.cost_model.credit_j(state.cpu_freq_hz, self._credit_clients(state))
         state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz) + credit_j
         state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
+
+    def _check_last_batches(self, model: nn.Module) -> None:
+        """Sizes are the same for all seeds, so that what a last batch of one does is known before anything trains."""
+        batch_size = self.config.local_batch_size
+        alone = [client for client, size in enumerate(self.num_samples.tolist()) if (size - 1) % batch_size == 0]
+        if not alone or self.config.on_client_failure == "drop":
+            return
+        try:
+            check_batch_of_one(model, self._dataset.input_shape)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.names[alone[0]]} has {self.num_samples[alone[0]]} training samples, in batches of {batch_size} "
+                f"its last one has one sample: {error}; change train_samples, batch_size or model"
+            ) from error
 
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)

@@ -17,6 +17,7 @@ from ray.rllib.utils import force_list
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
+from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.study.placement import Placement
@@ -58,7 +59,11 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
         "scenario": study.scenario.name,
         "trial": tune.grid_search([asdict(trial) for trial in study.trials]),
         "rounds": study.rounds,
-        "federation": {**study.federation, **asdict(placement.execution)},
+        "federation": {
+            **study.federation,
+            **asdict(placement.execution),
+            "data_dir": absolute_data_dir(study.data_dir),  # trials have another environment and working directory
+        },
         "settings": split_settings(study.settings)[0],
         "working_dir": os.getcwd(),
         "gpu_share": placement.gpu_share,
