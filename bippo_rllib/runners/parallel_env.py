@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
 from pettingzoo import ParallelEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
-
-#: Keys of the env_config that ``BippoConfig.environment`` fills in.
-FACTORY_KEY = "parallel_env"
-KEYWORDS_KEY = "parallel_env_keywords"
 
 
 class ParallelEnvAdapter(MultiAgentEnv):
@@ -24,16 +21,13 @@ class ParallelEnvAdapter(MultiAgentEnv):
     which RLlib turns from a truncation into a termination. This one resets when asked, keeps the environment's agent
     order, and reports the common end as ``__all__`` only.
 
-    Args:
-        config: ``{"parallel_env": class or factory, "parallel_env_keywords": its keyword arguments}``.
-
     Attributes:
         parallel_env: The wrapped environment.
         seconds: Wall-clock seconds spent in its ``reset`` and ``step`` so far.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.parallel_env: ParallelEnv = config[FACTORY_KEY](**config.get(KEYWORDS_KEY, {}))
+    def __init__(self, parallel_env: ParallelEnv) -> None:
+        self.parallel_env = parallel_env
         super().__init__()
         self.seconds = 0.0
         self._last: tuple[dict, dict] = ({}, {})
@@ -114,8 +108,23 @@ class ParallelEnvAdapter(MultiAgentEnv):
         self.parallel_env.close()
 
 
-def makes_parallel_env(env: Any) -> bool:
-    """Whether ``env`` is a ``ParallelEnv`` class or a factory of one, not something RLlib knows by itself."""
-    if inspect.isclass(env):
-        return issubclass(env, ParallelEnv)
-    return callable(env)
+def rllib_env(env: Any) -> Any:
+    """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes a class of ``env_config``.
+
+    The class has the name of what it makes, and ``env_config`` holds the keyword arguments and nothing else, so that
+    both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an environment class of
+    RLlib's and what this function returned stay as they are.
+    """
+    if (inspect.isclass(env) and not issubclass(env, ParallelEnv)) or not callable(env):
+        return env
+    return adapted_class(getattr(env, "__name__", "parallel_env"), lambda config: env(**config))
+
+
+def adapted_class(name: str, make: Callable[[Mapping[str, Any]], Any]) -> type:
+    """A class for RLlib; its "instances" are what ``make`` returns for an ``env_config``, a ``ParallelEnv`` adapted."""
+
+    def new(cls: type, config: Mapping[str, Any]) -> Any:
+        made = make(config)
+        return ParallelEnvAdapter(made) if isinstance(made, ParallelEnv) else made
+
+    return type(name, (), {"__new__": new})
