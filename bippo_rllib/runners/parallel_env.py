@@ -111,13 +111,18 @@ class ParallelEnvAdapter(MultiAgentEnv):
 def rllib_env(env: Any) -> Any:
     """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes a class of ``env_config``.
 
-    The class has the name of what it makes, and ``env_config`` holds the keyword arguments and nothing else, so that
-    both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an environment class of
-    RLlib's and what this function returned stay as they are.
+    The class has the name of what it makes and is always the same one, and ``env_config`` holds the keyword arguments
+    and nothing else, so that both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an
+    environment class of RLlib's and what this function returned stay as they are.
     """
-    if (inspect.isclass(env) and not issubclass(env, ParallelEnv)) or not callable(env):
+    if not callable(env) or (inspect.isclass(env) and not issubclass(env, ParallelEnv)):
         return env
-    return adapted_class(getattr(env, "__name__", "parallel_env"), lambda config: env(**config))
+    return _class_around(env)
+
+
+@functools.cache
+def _class_around(factory: Callable[..., Any]) -> type:
+    return adapted_class(getattr(factory, "__name__", "parallel_env"), lambda config: factory(**config))
 
 
 def adapted_class(name: str, make: Callable[[Mapping[str, Any]], Any]) -> type:
