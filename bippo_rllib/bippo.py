@@ -24,7 +24,7 @@ from ray.tune import PlacementGroupFactory
 from bippo_rllib.config import BippoConfig
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
-from bippo_rllib.policies.saved_policies import read_policies
+from bippo_rllib.policies.saved_policies import absolute, read_policies
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evaluation
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
@@ -124,6 +124,19 @@ class Bippo(PPO):
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
         return self.bank
+
+    def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
+        """As RLlib's, and a local path may be relative; returns it as an absolute one."""
+        return super().save_to_path(absolute(path, filesystem), filesystem=filesystem, **kwargs)
+
+    def restore_from_path(self, path: str | Path, *, filesystem: Any = None, **kwargs: Any) -> None:
+        """As RLlib's, and a local path may be relative."""
+        super().restore_from_path(absolute(path, filesystem), filesystem=filesystem, **kwargs)
+
+    @classmethod
+    def from_checkpoint(cls, path: Any, filesystem: Any = None, **kwargs: Any) -> Bippo:
+        """As RLlib's, and a local path may be relative."""
+        return super().from_checkpoint(absolute(path, filesystem), filesystem, **kwargs)
 
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Starts from the policies of another run with the same clients, whatever it was trained on.

@@ -33,15 +33,19 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
         value, fine = getattr(config, name), (getattr(default, name), *ALSO_FINE.get(name, ()))
         set_by_rllib = config.in_evaluation and name in CHANGED_IN_EVALUATION
         if name not in CHANGEABLE and not set_by_rllib and value not in fine:
-            choices = " or ".join(map(reprlib.repr, fine))
             why = REASONS.get(name, "it changes nothing here")
-            raise ValueError(
-                f"{name.strip('_')}={reprlib.repr(value)} is not supported by BIPPO: {why}. Use {choices}."
-            )
+            raise ValueError(f"{name.strip('_')}={_found(value, *fine)} is not supported by BIPPO: {why}.")
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), int | float):
             raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
     _check_classes(config, default)
+
+
+def _found(value: Any, default: Any, *also_fine: Any) -> str:
+    """The value that is refused, of a dict what differs, and what to use instead."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        value, default = {key: entry for key, entry in value.items() if default.get(key) != entry}, {}
+    return f"{reprlib.repr(value)} instead of {' or '.join(map(repr, (default, *also_fine)))}"
 
 
 def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
@@ -56,10 +60,10 @@ def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
 def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     """Env runner and learner may be a user's own, built on ours."""
     runner, learner = config.env_runner_cls, config._learner_class
-    if not issubclass(runner, BaseEnvRunner):
+    if runner is None or not issubclass(runner, BaseEnvRunner):
         raise ValueError(
-            f"env_runner_cls is {runner.__name__}, which would not keep to the budget; use BippoEnvRunner, "
-            "EpisodeEnvRunner or a subclass of one."
+            f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not keep to the budget; use "
+            "BippoEnvRunner, EpisodeEnvRunner or a subclass of one."
         )
     base = config.get_default_learner_class()
     if learner is not None and not issubclass(learner, base):

@@ -17,7 +17,7 @@ from ray.rllib.utils.metrics import (
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from bippo_rllib.policies.agents import environment_in
-from bippo_rllib.runners.parallel_env import adapted_class
+from bippo_rllib.runners.parallel_env import registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 
 RUN_STATE = "run"
@@ -38,7 +38,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """As the stock runner's; what a registered name makes may also be a ``ParallelEnv``."""
         name = self.config.env
         if isinstance(name, str) and _global_registry.contains(ENV_CREATOR, name):
-            self.config.env = adapted_class(name, _global_registry.get(ENV_CREATOR, name))
+            self.config.env = registered_env(name, _global_registry.get(ENV_CREATOR, name))
         super().make_env()
 
     @property

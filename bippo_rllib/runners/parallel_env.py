@@ -108,28 +108,41 @@ class ParallelEnvAdapter(MultiAgentEnv):
         self.parallel_env.close()
 
 
-def rllib_env(env: Any) -> Any:
-    """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes a class of ``env_config``.
+def adapted(env: Any) -> Any:
+    """``env``, in an adapter if it is a ``ParallelEnv``."""
+    return ParallelEnvAdapter(env) if isinstance(env, ParallelEnv) else env
 
-    The class has the name of what it makes and is always the same one, and ``env_config`` holds the keyword arguments
-    and nothing else, so that both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an
+
+class EnvMaker:
+    """What RLlib takes for an environment class: called with an ``env_config``, it returns what ``factory`` makes.
+
+    Classes of this kind are pickled without code of ours, so that checkpoints outlive a Python version.
+    """
+
+    factory: Callable[..., Any]
+
+    def __new__(cls, config: Mapping[str, Any]) -> Any:
+        """The environment for an ``env_config``."""
+        return adapted(cls.factory(**config))
+
+
+def rllib_env(env: Any) -> Any:
+    """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes an ``EnvMaker``.
+
+    That has the name of what it makes and is always the same one, and ``env_config`` holds the keyword arguments and
+    nothing else, so that both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an
     environment class of RLlib's and what this function returned stay as they are.
     """
     if not callable(env) or (inspect.isclass(env) and not issubclass(env, ParallelEnv)):
         return env
-    return _class_around(env)
+    return _maker(env)
 
 
 @functools.cache
-def _class_around(factory: Callable[..., Any]) -> type:
-    return adapted_class(getattr(factory, "__name__", "parallel_env"), lambda config: factory(**config))
+def _maker(factory: Callable[..., Any]) -> type:
+    return type(getattr(factory, "__name__", "parallel_env"), (EnvMaker,), {"factory": staticmethod(factory)})
 
 
-def adapted_class(name: str, make: Callable[[Mapping[str, Any]], Any]) -> type:
-    """A class for RLlib; its "instances" are what ``make`` returns for an ``env_config``, a ``ParallelEnv`` adapted."""
-
-    def new(cls: type, config: Mapping[str, Any]) -> Any:
-        made = make(config)
-        return ParallelEnvAdapter(made) if isinstance(made, ParallelEnv) else made
-
-    return type(name, (), {"__new__": new})
+def registered_env(name: str, creator: Callable[[Mapping[str, Any]], Any]) -> type:
+    """Likewise for what ``creator`` was registered for, which takes the ``env_config`` itself."""
+    return type(name, (), {"__new__": lambda cls, config: adapted(creator(config))})
