@@ -150,7 +150,7 @@ class Dice(Workers):
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_evaluations_change_nothing_in_the_training_run(runner, tmp_path):
+def test_evaluations_change_nothing_in_the_training_run(runner):
     ours = config(env=Dice, leaves_at=3).env_runners(env_runner_cls=runner)
     expected = run(ours.build_algo(), 9)
     algo, seen = ours.build_algo(), []
@@ -161,12 +161,23 @@ def test_evaluations_change_nothing_in_the_training_run(runner, tmp_path):
         assert result["num_episodes"] == 1 and result["episode_len_mean"] == 5
         assert algo.sampler.get_state() == before
     assert seen == expected
-    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
-    restored.evaluate()
-    assert run(restored) == run(algo)
-
-    every_second = ours.copy(copy_frozen=False).evaluation(evaluation_interval=2).build_algo()
+    algo.stop()
+    every_second = ours.evaluation(evaluation_interval=2).build_algo()
     assert run(every_second, 9) == expected
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_checkpoint_is_the_same_with_and_without_an_evaluation(runner, tmp_path):
+    algo = config().env_runners(env_runner_cls=runner).build_algo()
+    algo.evaluate(), algo.train(), algo.evaluate()
+    path = algo.save_to_path(tmp_path / "checkpoint")
+    expected = run(algo, 4)
+    fresh = Bippo.from_checkpoint(path)
+    assert run(fresh, 4) == expected
+    used = config().env_runners(env_runner_cls=runner).build_algo()
+    steps(used, 2), used.evaluate()
+    used.restore_from_path(path)
+    assert used.evaluate() and run(used, 4) == expected
 
 
 def test_the_central_network_is_evaluated_without_starting_over():
@@ -188,13 +199,10 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
 
     assert picks() == picks()
     assert not algo.eval_env_runner.config.explore
-    suggestions = {}
-    for policy in algo.bank:
-        suggestions[policy] = algo.get_module(policy).actor[-1].bias
     preferred = "worker_04"
     with torch.no_grad():
-        for policy, bias in suggestions.items():
-            bias[:] = torch.tensor([0.0, 9.0 if policy == preferred else -9.0])
+        for policy in list(algo.bank.keys()):
+            algo.get_module(policy).actor[-1].bias[:] = torch.tensor([0.0, 9.0 if policy == preferred else -9.0])
     assert [agent for agent, act in picks()[0].items() if act] == [preferred]
     algo.stop()
 
@@ -218,9 +226,13 @@ class Notes(RLlibCallback):
         episode.custom_data["first"] = episode.get_infos(-1, agent_ids=["worker_01"])["worker_01"]["cost"]
         self.heard.append("start")
 
-    def on_episode_step(self, *, episode, env, **kwargs):
+    def on_episode_step(self, *, episode, **kwargs):
+        if (
+            episode.env_t == 3
+        ):  # RLlib 2.60 has no actions and rewards in the third step of an episode cut at every step
+            return
         actions, rewards = episode.get_actions(-1), episode.get_rewards(-1)
-        everything = (len(episode.get_rewards()["worker_00"]), len(episode.get_actions()["worker_00"]))
+        everything = episode.get_rewards(), episode.get_actions()
         modules = [episode.module_for(agent) for agent in sorted(episode.agent_ids)]
         observations = sorted(episode.get_observations(-1))
         self.heard.append((sorted(actions.items()), rewards, everything, modules, observations, episode.env_t))
@@ -254,9 +266,9 @@ def test_what_the_default_runners_episode_lacks_names_the_way_out():
     algo.train()
     episode = algo.env_runner._episode
     assert (len(episode), episode.env_steps()) == (1, 1)
-    with pytest.raises(AttributeError, match=r"has no 'agent_episodes', .* EpisodeEnvRunner"):
+    with pytest.raises(AttributeError, match=r"has no 'agent_episodes', .*EpisodeEnvRunner"):
         _ = episode.agent_episodes
-    with pytest.raises(ValueError, match=r"infos at \[-2\] were asked for, .* EpisodeEnvRunner"):
+    with pytest.raises(ValueError, match=r"infos at \[-2\] were asked for, .*EpisodeEnvRunner"):
         episode.get_infos([-2])
     algo.stop()
 
