@@ -50,7 +50,7 @@ def test_each_setting_that_is_in_no_list_of_changeable_ones_is_refused_by_name(c
         (lambda c: c.training(model={"use_lstm": True}), "^model={'use_lstm': True} instead of {} .* see hidden_size"),
         (
             lambda c: c.rl_module(model_config={"fcnet_hiddens": [32]}),
-            "model_config={'fcnet_hiddens': .32.} instead of {} is not",
+            "^model_config={'fcnet_hiddens': .32.} instead",
         ),
         (lambda c: c.rl_module(rl_module_spec=RLModuleSpec()), "rl_module_spec=.* a fixed form"),
         (lambda c: c.env_runners(observation_filter="MeanStdFilter"), "observation_filter='MeanStdFilter'"),
