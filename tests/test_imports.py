@@ -18,6 +18,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"policies"},
         {"learning"},
         {"runners"},
+        {"rllib_settings"},
         {"config_checks"},
         {"config"},
         {"bippo", "central"},

@@ -31,6 +31,10 @@ _FIXED_BY_STUDY = {
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
     **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
+    **dict.fromkeys(
+        ("evaluation_interval", "evaluation_duration", "evaluation_duration_unit", "evaluation_config"),
+        "Bippo.from_checkpoint(...).evaluate()",
+    ),
 }
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
