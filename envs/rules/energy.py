@@ -1,5 +1,7 @@
 """Energy of one client in one FL round, in joules (paper, section "Energy model"). Pure functions.
 
+In symbols::
+
     E = E_comm + epochs * E_comp
     E_comm = P * s / (B * log2(1 + h * P / sigma))          uplink of the model, s = 32 bits * parameters
     E_comp = (alpha / 2) * eta * |D| * f**2                 one local epoch, |D| in bits
