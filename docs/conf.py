@@ -18,6 +18,7 @@ source_suffix = {".md": "markdown"}
 # Links to headings as GitHub writes them.
 myst_heading_anchors = 3
 highlight_language = "none"
+smartquotes = False  # "--flag" stays as it is typed
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -7,11 +7,11 @@ import inspect
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS.parent), str(DOCS)]
-
-from notebook import notebook
 from reference_blocks import fill
+from tutorial_notebook import notebook
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
 
 
 def filled_page(name: str) -> str:

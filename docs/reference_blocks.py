@@ -69,11 +69,13 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     if parser.description:
         yield " ".join(parser.description.split())
     for group in parser._action_groups:
-        actions = [a for a in group._group_actions if not isinstance(a, argparse._HelpAction | argparse._SubParsersAction)]
+        actions = [
+            a for a in group._group_actions if not isinstance(a, argparse._HelpAction | argparse._SubParsersAction)
+        ]
         if actions:
             named = group.title not in ("options", "optional arguments", "positional arguments")
             header = f"{group.title[0].upper()}{group.title[1:]}" if named else "Option"
-            yield table([header, ""], [[f"`{_usage(parser, a)}`", _help(parser, a)] for a in actions])
+            yield table([header, ""], [[f"`{_usage(a)}`", _help(parser, a)] for a in actions])
     if parser.epilog:
         yield f"```text\n{parser.epilog.strip()}\n```"
     for action in parser._actions:
@@ -83,11 +85,11 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _options(command)
 
 
-def _usage(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    formatter = parser._get_formatter()
-    default = formatter._get_default_metavar_for_optional if action.option_strings else str
-    values = formatter._format_args(action, default(action) if action.option_strings else action.dest)
-    return " ".join(filter(None, [", ".join(action.option_strings), values]))
+def _usage(action: argparse.Action) -> str:
+    """As ``--flag VALUE ...``."""
+    value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+    more = " ..." if action.nargs in ("+", "*") else ""
+    return " ".join([*action.option_strings, value]).strip() + more
 
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:

@@ -31,5 +31,7 @@ def _cell(kind: str, text: str) -> dict[str, Any]:
 
 
 def _code(code: str, printed: str | None) -> dict[str, Any]:
-    outputs = [{"output_type": "stream", "name": "stdout", "text": printed.splitlines(keepends=True)}] if printed else []
+    outputs = (
+        [{"output_type": "stream", "name": "stdout", "text": printed.splitlines(keepends=True)}] if printed else []
+    )
     return {**_cell("code", code), "execution_count": None, "outputs": outputs}
