@@ -65,13 +65,14 @@ def options(module: str) -> str:
     return "\n\n".join(_options(importlib.import_module(module).parser()))
 
 
+_SHOWN_OTHERWISE = (argparse._HelpAction, argparse._SubParsersAction)
+
+
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     if parser.description:
         yield " ".join(parser.description.split())
     for group in parser._action_groups:
-        actions = [
-            a for a in group._group_actions if not isinstance(a, argparse._HelpAction | argparse._SubParsersAction)
-        ]
+        actions = [a for a in group._group_actions if not isinstance(a, _SHOWN_OTHERWISE)]
         if actions:
             named = group.title not in ("options", "optional arguments", "positional arguments")
             header = f"{group.title[0].upper()}{group.title[1:]}" if named else "Option"
