@@ -1,4 +1,4 @@
-"""Parts of hand-written pages that come from the code: what stands between ``<!-- generated: ... -->`` and ``<!-- end -->``.
+"""Parts of pages that come from the code: what stands between ``<!-- generated: ... -->`` and ``<!-- end -->``.
 
 ``fill`` writes them anew; a page says what it wants as ``NAME`` or ``NAME ARGUMENT``, the keys of ``BLOCKS``.
 """
