@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 TEST = ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
+DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0.5.2"]
 
 setup(
     name="bippo-rllib",
@@ -33,7 +34,7 @@ setup(
         "filelock>=3.12",
         "pydantic>=2.5",
     ],
-    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
+    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS},
     classifiers=[
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",

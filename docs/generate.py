@@ -1,13 +1,27 @@
-"""Rebuilds the pages that come from docstrings: ``python docs/generate.py``."""
+"""Rebuilds what comes from the code: ``python docs/generate.py``."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from pathlib import Path
 
+from reference_blocks import fill
+from tutorial_notebook import notebook
+
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
+
+
+def filled_page(name: str) -> str:
+    """A page of one's own writing, with the parts of it that come from the code."""
+    return fill((DOCS / name).read_text(encoding="utf-8"))
+
+
+def first_selection_notebook() -> str:
+    """The first tutorial as a notebook."""
+    return notebook((DOCS / "first-selection.md").read_text(encoding="utf-8"))
 
 
 def environment_page() -> str:
@@ -87,7 +101,9 @@ while env.agents:
 ```
 """
 
-PAGES = {"environment.md": environment_page}
+PAGES = {"environment.md": environment_page, "first-selection.ipynb": first_selection_notebook}
+for _name in ("commands.md", "energy-model.md", "metrics.md"):
+    PAGES[_name] = functools.partial(filled_page, _name)
 
 if __name__ == "__main__":
     for name, make in PAGES.items():

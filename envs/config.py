@@ -174,7 +174,11 @@ class FederationConfig:
         return Execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)
 
     def churn_schedule(self) -> ChurnSchedule:
-        """Who joins and leaves when; reads ``churn_trace``."""
+        """Who joins and leaves when; reads ``churn_trace``.
+
+        Raises:
+            ValueError: If it is said in two ways, or the trace cannot be read.
+        """
         rates = {name: self._rates(name) for name in ("churn_leave_rate", "churn_return_rate")}
         random = [name for name, values in rates.items() if any(values)][:1]
         ways = [name for name in ("churn", "churn_trace") if getattr(self, name)] + random

@@ -229,7 +229,7 @@ class FederatedRounds(ParallelEnv):
         self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
-        """A client's device changes; its new cost is in what the next ``step`` returns and in force after it."""
+        """A device changes to ``freq_hz``; its new cost is in what the next ``step`` returns and in force after it."""
         self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:

@@ -98,7 +98,7 @@ class ParallelEnvAdapter(MultiAgentEnv):
         return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
 
     def set_state(self, state: Mapping[str, Any]) -> tuple[dict, dict]:
-        """Restores ``get_state`` and returns the observations and infos of that moment."""
+        """Restores a ``state`` of ``get_state``; returns the observations and infos of that moment."""
         self.parallel_env.set_state(state["parallel_env"])
         self._last = (state["observations"], state["infos"])
         return self._last

@@ -104,7 +104,7 @@ class RayExecutor:
             _say_cpu(plan.gpus_per_actor > 0)
 
     def assign(self, partition: Partition) -> None:
-        """Sends all actors the samples of all clients, so that any actor can train any client."""
+        """Sends all actors the samples in ``partition`` of all clients, so that any of them can train any client."""
         self._samples = gather(self._dataset, partition)
         samples = ray.put(self._samples)
         self._run([_Call(slot, "assign", (samples,)) for slot in range(len(self._slots))])

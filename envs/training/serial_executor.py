@@ -29,7 +29,7 @@ class SerialExecutor:
         self._worker = ClientWorker(config, DataShape.of(self._dataset), config.device)
 
     def assign(self, partition: Partition) -> None:
-        """Copies each client's samples to the device."""
+        """Copies each client's samples in ``partition`` to the device."""
         samples = gather(self._dataset, partition)
         self._train_sizes, self._test_sizes = samples.train.sizes, samples.test.sizes
         self._worker.assign(samples)
