@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -189,6 +190,38 @@ def test_an_interrupted_study_reports_what_it_has(
     captured = capsys.readouterr()
     assert "interrupted; what was written until now is kept in" in captured.err
     assert "0.500" in captured.out and (tmp_path / "r" / "report.md").exists()
+
+
+def test_signals_are_as_before_and_the_way_to_go_on_is_said_before_ray_lets_go_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import ray
+
+    said: list[str] = []
+
+    def init(*arguments: object, **keywords: object) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+        monkeypatch.setattr(ray, "is_initialized", lambda: True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def shutdown() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # a second one changes nothing
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        said.append(capsys.readouterr().err)
+
+    for name, stand_in in (("init", init), ("shutdown", shutdown), ("is_initialized", lambda: False)):
+        monkeypatch.setattr(ray, name, stand_in)
+    monkeypatch.setattr(tune_bippo, "run_study", run_study)
+    own = {number: (lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    original = {number: signal.signal(number, handler) for number, handler in own.items()}
+    try:
+        assert tune_bippo.main(["--seeds", "7", "--results-dir", str(tmp_path / "r")]) == 130
+        assert tune_bippo.main(["--list"]) == 0
+        assert {number: signal.getsignal(number) for number in own} == own
+    finally:
+        for number, handler in original.items():
+            signal.signal(number, handler)
+    assert said[0].endswith(f"\nresume with: python -m experiments.tune_bippo --resume {tmp_path / 'r'}\n")
 
 
 def test_failed_trials_are_named_and_the_others_reported(

@@ -169,8 +169,6 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     code, stderr = run_and_signal(TINY, folder, 2, signal.SIGTERM)
     assert code == tune_bippo.EXIT_INTERRUPTED
     assert stderr.strip().splitlines() == [
-        f"stopping; rows are kept in {folder} ...",
-        "",
         f"interrupted; what was written until now is kept in {folder}",
         f"resume with: python -m experiments.tune_bippo --resume {folder}",
     ]
