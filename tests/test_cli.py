@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,7 +90,8 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--set num_env_runners=1", "num_env_runners=1 is not supported by BIPPO"),
         ("--set env.num_clients=0", "num_clients"),
         ("--set env.budget_j=1e-9", "client_000"),
-        ("--frobnicate", "unrecognized arguments: --frobnicate"),
+        ("--frobnicate", "unrecognized arguments: --frobnicate; "),
+        ("--method bippo", "unrecognized arguments: --method bippo; did you mean --methods or "),
     ],
 )
 def test_bad_input_is_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,6 +147,29 @@ def test_help_shows_examples_and_where_data_comes_from(capsys: pytest.CaptureFix
     assert stopped.value.code == 0
     text = capsys.readouterr().out
     assert "--search" in text and "BIPPO_DATA" in text and "python -m experiments.report RESULTS_DIR" in text
+
+
+def flags_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Every argument of a command and of its sub-commands."""
+    for action in parser._actions:
+        yield action
+        for command in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from flags_of(command)
+
+
+@pytest.mark.parametrize("parser", [tune_bippo.parser(), report.parser(), benchmark.parser()])
+def test_no_argument_takes_an_empty_text_for_something(parser: argparse.ArgumentParser) -> None:
+    typed = [action for action in flags_of(parser) if action.type is not None]
+    assert len(typed) >= 4
+    for action in typed:
+        with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+            action.type("")
+            pytest.fail(f"{action.dest} takes an empty text")
+
+
+def test_flags_of_sub_commands_are_suggested_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["rl", "--result-dir", "x"]) == 2
+    assert "--result-dir x; did you mean --results-dir" in capsys.readouterr().err
 
 
 def study_for(arguments: str) -> Study:

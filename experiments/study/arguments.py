@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
 from envs.imports import check_import, is_import
-from experiments.cli import Parser, absolute_path, add_data_dir, add_scenario, at_least, distinct, new_results_dir, seed
+from experiments.cli import (
+    Parser,
+    absolute_path,
+    add_data_dir,
+    add_scenario,
+    at_least,
+    distinct,
+    named_path,
+    new_results_dir,
+    seed,
+)
 from experiments.methods import METHODS
 from experiments.own_methods import method_name
 from experiments.results.naming import look_up
@@ -65,7 +74,6 @@ def parser() -> Parser:
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     result.add_argument("--list", action="store_true", help="show scenarios and methods, and stop")
     _add_what_to_run(result.add_argument_group("what to run"))
@@ -115,7 +123,7 @@ def _add_what_to_run(group: Any) -> None:
 
 def _add_where(group: Any) -> None:
     add_data_dir(group)
-    group.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
+    group.add_argument("--results-dir", type=named_path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
     group.add_argument(
         "--parallel-trials", type=at_least(1), metavar="N", help="trials side by side; default: one per core"
     )
