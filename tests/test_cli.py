@@ -330,8 +330,12 @@ def test_a_churn_trace_is_found_from_a_trials_own_folder(
     monkeypatch.chdir(tmp_path)
     Path("trace.csv").write_text("client,join_round,leave_round\n0,0,5\n")
     tune_bippo.main(["--seeds", "7", "--set", "env.churn_trace=trace.csv", "--results-dir", "r"])
+    searched = ["--search", "env.churn_trace=grid_search(['trace.csv',None])", "--num-samples", "1"]
+    tune_bippo.main(["--seeds", "7", *searched, "--results-dir", "s"])
     assert capsys.readouterr().err == ""
-    assert started[0].settings == {"env.churn_trace": str(tmp_path / "trace.csv")}
+    fixed, searched = started
+    assert fixed.settings == {"env.churn_trace": str(tmp_path / "trace.csv")}
+    assert [trial.search["env.churn_trace"] for trial in searched.trials] == [str(tmp_path / "trace.csv"), None]
 
 
 def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_path, monkeypatch, capsys):

@@ -25,12 +25,11 @@ from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.resume import study_to_resume
-from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings
+from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
 from experiments.study.study import Study
 from experiments.study.transfer import find_sources
 from experiments.study.trial_start import TrialStart
 
-TRACE = f"{ENV_PREFIX}churn_trace"
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
 _TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
@@ -156,7 +155,11 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         return _study_to_resume(arguments)
     if arguments.force:
         raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
-    scenario, settings, search = arguments.scenario, _absolute_trace(parse_settings(arguments.set)), _search(arguments)
+    scenario, settings, search = (
+        arguments.scenario,
+        with_absolute_trace(parse_settings(arguments.set)),
+        _search(arguments),
+    )
     both = sorted(settings.keys() & search.keys())
     if both:
         raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
@@ -229,9 +232,3 @@ def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str
                 f"{name} learns nothing, so searching {', '.join(search)} changes nothing; leave it out of --methods"
             )
     return methods
-
-
-def _absolute_trace(settings: dict[str, Any]) -> dict[str, Any]:
-    """Trials run in folders of their own, and a study may be resumed from another one."""
-    trace = settings.get(TRACE)
-    return {**settings, TRACE: str(absolute_path(trace))} if isinstance(trace, str) else settings

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from envs.imports import is_import
+from experiments.cli import absolute_path
 from experiments.results.literals import literal
 from experiments.results.naming import close_matches, unknown_name
 
 ENV_PREFIX = "env."
+_TRACE = f"{ENV_PREFIX}churn_trace"
 _DISTRIBUTIONS = ("uniform", "loguniform", "randint", "lograndint", "randn")
 SEARCH_FUNCTIONS = ("choice", "grid_search", *_DISTRIBUTIONS, *(f"q{name}" for name in _DISTRIBUTIONS))
 _EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
@@ -129,6 +131,12 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     algorithm = {key: value for key, value in settings.items() if not key.startswith(ENV_PREFIX)}
     federation = {key.removeprefix(ENV_PREFIX): value for key, value in settings.items() if key.startswith(ENV_PREFIX)}
     return algorithm, federation
+
+
+def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings``, fixed or drawn, for trials in folders of their own and a study that is resumed from elsewhere."""
+    trace = settings.get(_TRACE)
+    return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) else {})}
 
 
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
