@@ -64,6 +64,8 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ),
         ("--set policies=1", "setting policies=1: expected a dict"),
         ("--set callbacks_class=1", "setting callbacks_class cannot be given here"),
+        ("--set log_level=FOO", "setting log_level is 'FOO'; choose one of DEBUG, INFO"),
+        ("--set callbacks_on_sample_end=1", "setting callbacks_on_sample_end cannot be given here: it is no number"),
         ("--set env=foo", "--set env: use --scenario for this one"),
         ("--set env.device=meta", "device 'meta' cannot be used"),
         (

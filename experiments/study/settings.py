@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.checks import one_of
 from envs.imports import is_import
 from experiments.cli import absolute_path
 from experiments.results.literals import literal
@@ -34,6 +35,7 @@ _FIXED_BY_STUDY = {
     "env.gpus_per_actor": "--gpus-per-actor",
     **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
 }
+_LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
 
@@ -170,8 +172,11 @@ def _unknown_setting(key: str, known: Sequence[str]) -> str:
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:
-    if not isinstance(default, _PLAIN):
-        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {type(default).__name__}")
+    kind = "function" if key.startswith("callbacks_on_") else type(default).__name__
+    if kind == "function" or not isinstance(default, _PLAIN):
+        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {kind}")
+    if key == "log_level":  # RLlib looks at it when a trial starts
+        one_of("setting log_level", value, _LOG_LEVELS)
     if isinstance(default, dict) and not isinstance(value, dict):
         raise ValueError(f"setting {key}={value!r}: expected a dict, such as {key}={default!r}")
     if isinstance(default, bool) or not isinstance(default, int | float):
