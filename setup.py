@@ -32,6 +32,7 @@ setup(
         "filelock>=3.12",
         "pydantic>=2.5",
     ],
+    entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
     classifiers=[
         "Programming Language :: Python :: 3",

@@ -36,13 +36,14 @@ FLOORS: dict[str, list[set[str]]] = {
         {"envs"},
     ],
     "experiments": [
-        {"scenario", "selectors"},
+        {"scenario", "selectors", "in_the_way"},
         {"scenarios", "methods"},
         {"results"},
         {"cli", "own_methods"},
         {"study"},
         {"report"},
-        {"benchmark", "tune_bippo"},
+        {"benchmark", "tune_bippo", "commands"},
+        {"__main__"},
         {"experiments"},
     ],
 }
