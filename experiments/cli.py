@@ -105,7 +105,11 @@ def _scenario(name: str) -> Scenario:
 def add_scenario(container: Any, default: str) -> None:
     """``--scenario NAME``, a ``Scenario``; ``container`` is a parser or a group of one."""
     container.add_argument(
-        "--scenario", type=_scenario, default=SCENARIOS[default], metavar="NAME", help=f"default: {default}"
+        "--scenario",
+        type=_scenario,
+        default=SCENARIOS[default],
+        metavar="NAME",
+        help=f"{', '.join(SCENARIOS)}; default: {default}",
     )
 
 
@@ -158,7 +162,7 @@ def one_line(error: BaseException) -> str:
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
-def refuse(error: BaseException) -> int:
-    """Prints what is wrong with the input as one line on stderr; returns the exit code for that."""
-    print(f"error: {one_line(error)}", file=sys.stderr)
+def refuse(error: BaseException, worded: Callable[[str], str] = str) -> int:
+    """Prints what is wrong with the input as one line on stderr, ``worded``; returns the exit code for that."""
+    print(f"error: {worded(one_line(error))}", file=sys.stderr)
     return EXIT_BAD_INPUT

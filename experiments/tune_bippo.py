@@ -17,6 +17,7 @@ from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
+from experiments.study.as_typed import as_typed
 from experiments.study.checks import check_study
 from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
@@ -54,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str]) -> int:
     try:
         arguments = parser().parse_args(argv)
+    except ValueError as error:
+        return refuse(error)
+    try:
         if arguments.list:
             print(listing())
             return 0
@@ -66,7 +70,8 @@ def _main(argv: Sequence[str]) -> int:
             _check_fresh(study)
             lock = held.pop_all()
     except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
-        return refuse(error)
+        keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]
+        return refuse(error, lambda message: as_typed(message, keys))
     with lock:
         return _run(study)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pydoc
 import signal
 import sys
 import time
@@ -15,7 +16,9 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
+from experiments.methods import METHODS
 from experiments.report import command as report
+from experiments.scenarios import SCENARIOS
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
 
@@ -84,13 +87,22 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             "--search env.num_clients=grid_search([20,4]) env.budget_share=grid_search([0.3,0.1])",
             "--search draws env.budget_share=0.1 env.num_clients=4: the budget of",
         ),
-        ("--search env.local_epochs=grid_search([1,0])", "--search draws env.local_epochs=0: local_epochs is 0"),
+        ("--search env.local_epochs=grid_search([1,0])", "--search draws env.local_epochs=0: env.local_epochs is 0"),
         ("--search lr=loguniform(1e-4,1e-2) --methods fedavg", "fedavg learns nothing"),
         ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
         ("--set epsilon_deca=0.9", "unknown setting 'epsilon_deca': did you mean epsilon_decay"),
         ("--set env.alph=0.9", "unknown setting 'env.alph': did you mean env.alpha"),
         ("--set num_env_runners=1", "num_env_runners=1 is not supported by BIPPO"),
-        ("--set env.num_clients=0", "num_clients"),
+        ("--set env.num_clients=0", "error: env.num_clients is 0; it must be"),
+        ("--set env.lr=-1", "error: env.lr is -1; it must be"),
+        ("--set env.lr=0.1 lr=-1", "error: lr is -1; it must be"),
+        ("--executor foo", "error: --executor is 'foo'; choose one of auto, serial, ray"),
+        ("--num-actors 0", "error: --num-actors is 0; it must be"),
+        ("--cpus-per-actor -1", "error: --cpus-per-actor is -1.0; it must be"),
+        ("--gpus-per-actor 1.5", "error: --gpus-per-actor is 1.5; it must be"),
+        ("--executor serial --num-actors 2", "error: --num-actors and --gpus-per-actor are for --executor='ray'"),
+        ("--executor ray --num-actors 999", "lower --num-actors, --cpus-per-actor or --gpus-per-actor, or give"),
+        ("--executor ray --set env.device=cuda", "error: env.device is 'cuda', but --executor='ray' trains on"),
         ("--set env.budget_j=1e-9", "client_000"),
         ("--frobnicate", "unrecognized arguments: --frobnicate; "),
         ("--method bippo", "unrecognized arguments: --method bippo; did you mean --methods or "),
@@ -148,6 +160,10 @@ def test_help_shows_examples_and_where_data_comes_from(capsys: pytest.CaptureFix
         tune_bippo.main(["--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
+    unbroken = "".join(text.split())
+    assert f"{','.join(SCENARIOS)};" in unbroken and ",".join(METHODS) in unbroken
+    assert "pydocbippo_rllib.BippoConfig.training`" in unbroken and "pydocenvs.FederationConfig`" in unbroken
+    assert pydoc.locate("bippo_rllib.BippoConfig.training") and pydoc.locate("envs.FederationConfig")
     assert "--search" in text and "BIPPO_DATA" in text and "python -m experiments.report RESULTS_DIR" in text
 
 

@@ -78,7 +78,12 @@ def parser() -> Parser:
     _add_what_to_run(result.add_argument_group("what to run"))
     search = result.add_argument_group("tuning")
     search.add_argument(
-        "--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help="search spaces, quoted"
+        "--search",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=SPACE",
+        help="search spaces by key of --set, quoted",
     )
     search.add_argument(
         "--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}"
@@ -104,12 +109,19 @@ def _add_what_to_run(group: Any) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="see --list, or MODULE:NAME; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
+        help=f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
+        f"with --search or --init-from: {' '.join(_TUNED)}",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
     group.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="other settings for all trials"
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` lists the keys, "
+        "`python -m pydoc envs.FederationConfig` those that begin with env.",
     )
     group.add_argument(
         "--init-from",
@@ -135,7 +147,7 @@ def _add_execution(group: Any) -> None:
     group.add_argument(
         "--executor",
         default="auto",
-        metavar="NAME",
+        metavar="NAME",  # choices are checked with the other fields
         help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
     )
     group.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")

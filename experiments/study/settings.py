@@ -22,7 +22,8 @@ _DISTRIBUTIONS = ("uniform", "loguniform", "randint", "lograndint", "randn")
 SEARCH_FUNCTIONS = ("choice", "grid_search", *_DISTRIBUTIONS, *(f"q{name}" for name in _DISTRIBUTIONS))
 _EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
 _EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
-_FIXED_BY_STUDY = {
+#: Setting that a study fixes -> the flag for it.
+FLAG_OF = {
     "env": "--scenario",
     "seed": "--seeds",
     "env.rounds": "--rounds",
@@ -71,8 +72,8 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
             raise ValueError(f"{flag} {item!r} is not key=value; for example {example}")
         if key in pairs:
             raise ValueError(f"{flag} names {key} twice; give it once")
-        if key in _FIXED_BY_STUDY and not (key == "env.dataset" and is_import(text)):
-            raise ValueError(f"{flag} {key}: use {_FIXED_BY_STUDY[key]} for this one")
+        if key in FLAG_OF and not (key == "env.dataset" and is_import(text)):
+            raise ValueError(f"{flag} {key}: use {FLAG_OF[key]} for this one")
         pairs[key] = text
     return pairs
 
