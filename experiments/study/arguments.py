@@ -24,6 +24,7 @@ from experiments.own_methods import method_name
 from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
+from experiments.study.recorded import study_to_repeat
 from experiments.study.resume import study_to_resume
 from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
 from experiments.study.study import Study
@@ -57,6 +58,10 @@ examples:
       clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
       resumes after a crash, a kill or Ctrl-C, also a search; the rows are those of an undisturbed run
+  python -m experiments.tune_bippo --resume RESULTS_DIR --rounds 300
+      runs a study for more rounds; rows until then stay as they are
+  python -m experiments.tune_bippo --config RESULTS_DIR/run.json
+      repeats a study in a new folder; the rows are the same
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -90,12 +95,18 @@ def parser() -> Parser:
     )
     _add_where(result.add_argument_group("where and how"))
     _add_execution(result.add_argument_group("who trains the clients; the rows are the same on CPU"))
-    again = result.add_argument_group("resuming an interrupted study")
+    again = result.add_argument_group("a study once more")
     again.add_argument(
         "--resume",
         type=absolute_path,
         metavar="RESULTS_DIR",
-        help="run what is not finished, from the last checkpoints",
+        help="run what is not finished, from the last checkpoints; with --rounds, for so many rounds",
+    )
+    again.add_argument(
+        "--config",
+        type=absolute_path,
+        metavar=RUN_FILE,
+        help="run what this record of a study says, in a new results folder",
     )
     again.add_argument(
         "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
@@ -163,10 +174,10 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     Raises:
         ValueError: For what can be seen to be wrong without loading data.
     """
-    if arguments.resume:
-        return _study_to_resume(arguments)
+    if arguments.resume or arguments.config:
+        return _recorded(arguments, argv)
     if arguments.force:
-        raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
+        raise ValueError("--force without --resume or --config: it says that changes since that study do not matter")
     scenario, settings, search = (
         arguments.scenario,
         with_absolute_trace(parse_settings(arguments.set)),
@@ -193,13 +204,20 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     )
 
 
-def _study_to_resume(arguments: argparse.Namespace) -> Study:
-    fixed = ("scenario", "methods", "seeds", "rounds", "set", "search", "num_samples", "results_dir", "init_from")
+def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
+    flag, fixed = "--config", ["scenario", "methods", "seeds", "set", "search", "num_samples", "init_from"]
+    if arguments.resume:
+        flag, fixed = "--resume", [*fixed, "results_dir", "config"]
+    else:
+        fixed.append("rounds")
     given = [name for name in fixed if getattr(arguments, name) != parser().get_default(name)]
     if given:
-        flag = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"--resume takes what to run from {RUN_FILE} in the results folder; leave out {flag}")
-    return study_to_resume(arguments.resume, force=arguments.force, **_where_and_who(arguments))
+        raise ValueError(f"{flag} takes what to run from {RUN_FILE}; leave out --{given[0].replace('_', '-')}")
+    recorded = {**_where_and_who(arguments), "force": arguments.force}
+    if arguments.resume:
+        return study_to_resume(arguments.resume, rounds=arguments.rounds, **recorded)
+    command = command_line("experiments.tune_bippo", argv)
+    return study_to_repeat(arguments.config, arguments.results_dir, command, **recorded)
 
 
 def _where_and_who(arguments: argparse.Namespace) -> dict[str, Any]:

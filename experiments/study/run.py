@@ -54,7 +54,7 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
 
 def _note_what_is_run(study: Study) -> None:
     if study.is_resumed:
-        add_resumption(study.results_dir)
+        add_resumption(study.results_dir, study.rounds)
         return
     searches_federation = bool(split_settings(study.search)[1])
     # Not all methods are charged for probing, and without it the clients are the same.
