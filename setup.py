@@ -34,6 +34,7 @@ setup(
         "filelock>=3.12",
         "pydantic>=2.5",
     ],
+    entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS},
     classifiers=[
         "Programming Language :: Python :: 3",

@@ -82,6 +82,8 @@ class FederationConfig:
         gpus_per_actor: GPUs each actor takes, a share below 1 or a whole number; None for an equal share of all.
         on_client_failure: ``raise`` an error if a client's training raises or becomes NaN, or ``drop`` the client: it
             is not averaged and has not taken part, but its energy is spent.
+        torch_threads: Threads in which a client is trained or evaluated, in this process and in each actor; another
+            number changes results in the last bits. With several, give an actor as many ``cpus_per_actor``.
         mixed_precision: Forward passes in bfloat16. Results differ slightly.
         compile: Run the network through ``torch.compile``; the first round then takes long. Results differ slightly.
 
@@ -126,6 +128,7 @@ class FederationConfig:
     cpus_per_actor: float = 1.0
     gpus_per_actor: float | None = None
     on_client_failure: str = "raise"
+    torch_threads: int = 1
     mixed_precision: bool = False
     compile: bool = False
 

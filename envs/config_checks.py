@@ -96,6 +96,7 @@ _CHECKS: Mapping[str, Check] = {
     "on_overrun": partial(one_of, choices=OVERRUN),
     "seed": partial(whole, least=0),
     "on_client_failure": partial(one_of, choices=OVERRUN),
+    "torch_threads": _natural,
     "mixed_precision": flag,
     "compile": flag,
 }

@@ -51,7 +51,7 @@ class PackedSum:
 
 
 class ClientActor:
-    """Trains and evaluates clients in a process of its own, in one torch thread.
+    """Trains and evaluates clients in a process of its own.
 
     Args:
         config: The federation.
@@ -63,7 +63,6 @@ class ClientActor:
     def __init__(
         self, config: FederationConfig, shape: DataShape, worker_class: type[ClientWorker], may_use_gpu: bool = False
     ) -> None:
-        torch.set_num_threads(1)
         self._visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") if may_use_gpu else ""
         self._device = "cuda:0" if may_use_gpu and torch.cuda.is_available() else "cpu"
         self._worker = worker_class(config, shape, self._device)

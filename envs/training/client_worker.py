@@ -1,10 +1,15 @@
-"""One worker: a model, the samples of all clients, and what is done with them on one device."""
+"""One worker: a model, the samples of all clients, and what is done with them on one device.
+
+What a worker computes, it computes in ``config.torch_threads`` threads, whatever its process has: another number adds
+the terms of a sum in another order, and the last bits differ.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -46,12 +51,14 @@ class ClientWorker:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client from the flat ``weights``; with ``on_client_failure="raise"`` up to one that fails."""
-        return aggregation.merged(self._updates(weights, clients, key, epochs))
+        with torch_threads(self._config.torch_threads):
+            return aggregation.merged(self._updates(weights, clients, key, epochs))
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
         """As ``train``, but a sum for each client, on the CPU."""
-        updates = self._updates(weights, clients, key, epochs)
-        return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
+        with torch_threads(self._config.torch_threads):
+            updates = self._updates(weights, clients, key, epochs)
+            return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
 
     def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
         """Each group as one batch.
@@ -60,7 +67,8 @@ class ClientWorker:
             ``float64[2, number of clients]`` accuracies and mean cross-entropies, on the test or the training samples.
         """
         self._weights.set(weights)
-        return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
+        with torch_threads(self._config.torch_threads):
+            return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
 
     def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
         start = self._weights.cut(weights)
@@ -110,6 +118,17 @@ class ClientWorker:
         if client not in self._test_numbers:
             self._test_numbers[client] = self._test.of(client)
         return self._test_numbers[client]
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """So many torch threads for the body of a ``with``; afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def be_deterministic() -> None:

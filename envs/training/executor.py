@@ -2,8 +2,8 @@
 
 An executor is handed flat weights and client ids and returns partial sums and metrics. Whatever the number of workers,
 results are the same to the last bit: sums are integers (``aggregation``), every client's shuffle has a generator of its
-own, and a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut. One torch thread a
-process is part of that: another number of threads adds the terms of a matrix product in another order.
+own, a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut, and every worker computes
+in ``FederationConfig.torch_threads`` threads.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ machine alone. In a Ray Tune trial, actors live in the trial's placement group, 
 (``BippoConfig.env_resources``).
 
 *Devices.* An actor with a GPU share uses the GPU Ray assigned to it, and no other is visible to it; without CUDA actors
-train on the CPU, and a warning says so once. On CPU, results equal those of ``SerialExecutor`` in one torch thread to
-the last bit, whatever the number of actors. On GPU the actors ask for deterministic kernels (``cudnn.benchmark=False``,
+train on the CPU, and a warning says so once. On CPU, results equal those of ``SerialExecutor`` to the last bit,
+whatever the number of actors. On GPU the actors ask for deterministic kernels (``cudnn.benchmark=False``,
 ``torch.use_deterministic_algorithms``, ``CUBLAS_WORKSPACE_CONFIG=:4096:8``); against the CPU, selections that depend on
 accuracies may differ.
 

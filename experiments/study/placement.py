@@ -34,6 +34,6 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
         gpu_share = min(1.0, has.gpus / side_by_side) if execution.device.startswith("cuda") else 0.0
         return Placement(side_by_side, Execution("serial", device=execution.device), gpu_share=gpu_share)
     if message := refusal(plan, nodes, "the Ray cluster"):
-        raise ValueError(f"{message} (--num-actors, --cpus-per-actor, --gpus-per-actor)")
+        raise ValueError(message)
     decided = replace(execution, executor="ray", **asdict(plan))
     return Placement(min(wanted, fitting(plan, nodes) // plan.num_actors), decided, plan.bundles)

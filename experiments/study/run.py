@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
-from experiments.study.interrupts import ignore_interrupts, restore_interrupts, terminate_as_interrupt
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.settings import split_settings
@@ -39,36 +38,23 @@ class Failure:
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     """Runs all trials and returns those that failed; rows and run.json are in ``study.results_dir`` whatever happens.
 
+    Starts Ray if it does not run; ``ray_session.ray_ended`` around it ends it again.
+
     Raises:
         OSError: If the disk got full.
     """
     quiet()
-    import ray
-
     study.results_dir.mkdir(parents=True, exist_ok=True)
     _note_what_is_run(study)
     out = out or sys.stdout
     print("starting Ray ...", file=out, flush=True)
-    try:
-        started_ray = start_ray(study.parallel_trials)
-    except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
-        raise KeyboardInterrupt from exit_
-    terminate_as_interrupt()
-    try:
-        return _run_trials(study, out)
-    except KeyboardInterrupt:
-        print(f"\nstopping; rows are kept in {study.results_dir} ...", file=sys.stderr, flush=True)
-        raise
-    finally:
-        ignore_interrupts()
-        if started_ray:
-            ray.shutdown()
-        restore_interrupts()
+    start_ray(study.parallel_trials)
+    return _run_trials(study, out)
 
 
 def _note_what_is_run(study: Study) -> None:
     if study.is_resumed:
-        add_resumption(study.results_dir)
+        add_resumption(study.results_dir, study.rounds)
         return
     searches_federation = bool(split_settings(study.search)[1])
     # Not all methods are charged for probing, and without it the clients are the same.
