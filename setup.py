@@ -32,7 +32,7 @@ setup(
         "filelock>=3.12",
         "pydantic>=2.5",
     ],
-    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
+    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "nvml": ["nvidia-ml-py>=12"]},
     classifiers=[
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",

@@ -46,6 +46,11 @@ averaged. It is no step and is not charged to the budget; its joules are ``warmu
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
 force from the round after it.
 
+**Measured costs.** With ``energy_meter`` what was read while a client last trained takes the place of the formula's
+computing energy in the costs that it reports from the next round on (``envs.training.energy_meter``). The round
+charges what was reported; what was read in it is ``last_round.measured_j``. Observed shares are cut off at 1, if the
+formula names no larger one.
+
 **Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
@@ -85,7 +90,7 @@ from envs.agent_ids import add_known, agent_id, client_name, known_agents, wante
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
-from envs.observation import cost_shares, info, observation_rows, observation_space
+from envs.observation import info, observation_rows, observation_space
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
@@ -115,7 +120,6 @@ class FederatedRounds(ParallelEnv):
 
     Attributes:
         config: The federation.
-        budget_j: Joules a round may spend.
         num_parameters: Parameters of the model.
         num_samples: ``int64[num_clients]`` training samples of each client.
         labels: Per client the labels it holds.
@@ -140,13 +144,11 @@ class FederatedRounds(ParallelEnv):
         self.config = config or FederationConfig()
         self._make_executor = make_executor
         self._federation = federation = Federation(self.config, make_executor)
-        self.budget_j = federation.budget_j
         self.warmup_energy_j = federation.warmup_energy_j
         self.num_parameters = federation.num_parameters
         self.num_samples = federation.num_samples
         self.labels = federation.labels
-        highest_costs_j = federation.cost_model.highest_costs_j()
-        self._observation_space = observation_space(float(cost_shares(highest_costs_j, self.budget_j).max()))
+        self._observation_space = observation_space(federation.largest_cost_share())
         self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
             name: gymnasium.spaces.Discrete(2) for name in federation.names
         }
@@ -164,6 +166,11 @@ class FederatedRounds(ParallelEnv):
     def costs_j(self) -> np.ndarray:
         """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
+
+    @property
+    def budget_j(self) -> float:
+        """Joules a round may spend; with ``energy_meter`` and ``budget_share`` as measured in round 0."""
+        return self._federation.budget_of(self._state)
 
     @property
     def last_round(self) -> RoundResult | None:
