@@ -46,16 +46,17 @@ averaged. It is no step and is not charged to the budget; its joules are ``warmu
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
 force from the round after it.
 
-**Measured costs.** With ``energy_meter`` what was read while a client last trained takes the place of the formula's
-computing energy in the costs that it reports from the next round on (``envs.training.energy_meter``). The round
-charges what was reported; what was read in it is ``last_round.measured_j``. Observed shares are cut off at 1, if the
-formula names no larger one.
+**Measured costs.** With ``energy_meter`` clients report what was read while they last trained, see
+``envs.training.energy_meter``. A round charges what was reported before it; what was read is ``last_round.measured_j``.
 
 **Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
 or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` and the
 round's energy are 0, until some leave. Infos still contain losses and accuracies, free of charge.
+
+**Selecting.** With ``joules_per_mac`` above 0 ``selector_macs`` are charged: those of each live client together with
+probing, those of each client that trains within its cost. ``last_round.selection_j`` is the sum, part of ``energy_j``.
 
 **Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries

@@ -19,7 +19,7 @@ import envs
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from envs.training import energy_counters
-from envs.training.actor_plan import shared_meter
+from envs.training.actor_plan import ActorPlan, shared_meter
 from envs.training.energy_meter import EnergyMeter, open_meter
 
 FREQS = (700e6, 1500e6, 1500e6, 1500e6)
@@ -273,6 +273,22 @@ def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine):
         metered(energy_meter="my_meter:joule")
     with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules is a float; name a function"):
         metered()
+
+
+def test_actors_read_as_this_process_does(any_executor):
+    env = metered(energy_meter="time:perf_counter", budget_j=math.inf)
+    env.reset(seed=1)
+    assert (env.get_state()["metered_epochs_j"] > 0).all()
+    env.step({"client_001": 1, "client_002": 1})
+    assert env.last_round.measured_j == pytest.approx(env.get_state()["metered_epochs_j"][1:3].sum())
+
+
+def test_actors_that_share_what_is_read_are_refused():
+    from envs.training.ray_executor import RayExecutor
+
+    for meter, plan in (("rapl", ActorPlan(2, 1.0, 0.0)), ("nvml", ActorPlan(1, 1.0, 0.5))):
+        with pytest.raises(ValueError, match=r"^energy_meter .*; use num_actors=1 or, on GPUs, gpus_per_actor=1$"):
+            RayExecutor(envs.FederationConfig(energy_meter=meter), plan)
 
 
 @settings(max_examples=60, deadline=None)

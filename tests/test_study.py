@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,6 +57,21 @@ def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     check_study(tiny)
     assert run_study(tiny) == []
     return folder
+
+
+def test_a_study_without_a_counter_says_so_and_uses_the_formula(
+    tune_here: None, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envs.training.energy_counters.POWERCAP", tmp_path / "none")
+    said = StringIO()
+    meter = {"settings": {"env.energy_meter": "rapl"}, "parallel_trials": 1}
+    study = tiny_study(tmp_path / "r", methods=("fedavg",), seeds=(7,), **meter)
+    assert run_study(study, said) == []
+    (line,) = [line for line in said.getvalue().splitlines() if line.startswith("energy_meter rapl cannot be read, ")]
+    assert f"no processor package in {tmp_path / 'none'}" in line
+    rows, formula = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (study.results_dir, results))
+    expected = formula.query("method == 'fedavg' and seed == 7").reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
 
 
 @pytest.fixture(scope="module")
