@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from study_runs import assert_same_rows
 
 from envs.execution import Execution
 from experiments.report.report import build_report
@@ -60,18 +61,16 @@ def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_a_study_without_a_counter_says_so_and_uses_the_formula(
-    tune_here: None, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tune_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("envs.training.energy_counters.POWERCAP", tmp_path / "none")
-    said = StringIO()
-    meter = {"settings": {"env.energy_meter": "rapl"}, "parallel_trials": 1}
-    study = tiny_study(tmp_path / "r", methods=("fedavg",), seeds=(7,), **meter)
-    assert run_study(study, said) == []
+    said, asked = StringIO(), {"methods": ("fedavg",), "seeds": (7,), "parallel_trials": 1}
+    for meter in ("formula", "rapl"):
+        study = tiny_study(tmp_path / meter, settings={"env.energy_meter": meter}, **asked)
+        assert run_study(study, said) == []
     (line,) = [line for line in said.getvalue().splitlines() if line.startswith("energy_meter rapl cannot be read, ")]
     assert f"no processor package in {tmp_path / 'none'}" in line
-    rows, formula = (read_rows(folder).drop(columns=list(TIMING_COLUMNS)) for folder in (study.results_dir, results))
-    expected = formula.query("method == 'fedavg' and seed == 7").reset_index(drop=True)
-    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
+    assert_same_rows(tmp_path / "formula", tmp_path / "rapl")
 
 
 @pytest.fixture(scope="module")
