@@ -20,6 +20,7 @@ from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from envs.training import energy_counters
 from envs.training.actor_plan import ActorPlan, shared_meter
+from envs.training.client_worker import ClientWorker
 from envs.training.energy_meter import EnergyMeter, open_meter
 
 FREQS = (700e6, 1500e6, 1500e6, 1500e6)
@@ -202,12 +203,17 @@ def test_probing_and_credit_follow_the_meter_and_so_do_clients_not_read_yet(mine
     assert env.costs_j[3] - env.costs_j[0] == pytest.approx(scale * formula[3] - 1.0)
 
 
-def test_the_first_training_warms_up_unread_and_changes_nothing(mine):
+def test_the_first_training_warms_up_unread_and_changes_nothing(mine, monkeypatch):
     mine(itertools.count().__next__)
+    fitted, fit = [], ClientWorker._fit
+    monkeypatch.setattr(
+        ClientWorker, "_fit", lambda self, client, *work: fitted.append(client) or fit(self, client, *work)
+    )
     env, plain = metered(budget_j=math.inf), metered(budget_j=math.inf, energy_meter="formula")
     for each in (env, plain):
         each.reset(seed=3)
         each.step({"client_001": 1, "client_003": 1})
+    assert (fitted[:7], fitted[7:]) == ([0, 0, 1, 2, 3, 1, 3], [0, 1, 2, 3, 1, 3])
     assert env.last_round.measured_j == 2.0
     assert torch.equal(env.get_state()["weights"], plain.get_state()["weights"])
     assert plain.get_state()["metered_epochs_j"] is None and plain.last_round.measured_j is None
