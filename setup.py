@@ -35,7 +35,7 @@ setup(
         "pydantic>=2.5",
     ],
     entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
-    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS},
+    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS, "nvml": ["nvidia-ml-py>=12"]},
     classifiers=[
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",

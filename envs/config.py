@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import one_per_client, share
-from envs.config_checks import check_fields
+from envs.config_checks import FORMULA, check_fields
 from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
@@ -66,6 +66,10 @@ class FederationConfig:
         probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
             only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
+        energy_meter: What a client's computing costs: ``formula`` (the paper's), or what is read while it trains, by
+            ``nvml``, ``rapl`` or ``mypackage:joules``; see ``envs.training.energy_meter``.
+        joules_per_mac: What a multiply-accumulate of the selector takes, in joules; 0, the paper's, charges none.
+        selector_macs: MACs of the selector in a round: for each live client, and beside it for each that trains.
         reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
             participant's own effect.
         reward_base: Lambda of any reward.
@@ -115,6 +119,9 @@ class FederationConfig:
     budget_share: float = 0.107
     budget_j: float | None = None
     probing_epochs: float = 0.0
+    energy_meter: str = FORMULA
+    joules_per_mac: float = 0.0
+    selector_macs: tuple[float, float] = (0.0, 0.0)
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8

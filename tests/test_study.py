@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from study_runs import assert_same_rows
 
 from envs.execution import Execution
 from experiments.report.report import build_report
@@ -56,6 +58,19 @@ def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     check_study(tiny)
     assert run_study(tiny) == []
     return folder
+
+
+def test_a_study_without_a_counter_says_so_and_uses_the_formula(
+    tune_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envs.training.energy_counters.POWERCAP", tmp_path / "none")
+    said, asked = StringIO(), {"methods": ("fedavg",), "seeds": (7,), "parallel_trials": 1}
+    for meter in ("formula", "rapl"):
+        study = tiny_study(tmp_path / meter, settings={"env.energy_meter": meter}, **asked)
+        assert run_study(study, said) == []
+    (line,) = [line for line in said.getvalue().splitlines() if line.startswith("energy_meter rapl cannot be read, ")]
+    assert f"no processor package in {tmp_path / 'none'}" in line
+    assert_same_rows(tmp_path / "formula", tmp_path / "rapl")
 
 
 @pytest.fixture(scope="module")
