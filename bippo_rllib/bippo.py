@@ -21,6 +21,7 @@ from ray.rllib.utils.metrics import (
 from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import read_policies
@@ -76,19 +77,16 @@ class Bippo(PPO):
         """
         if module_spec is not None or kwargs:
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
-        self._independent_policies().add_policies([module_id])
-        self.learner_group._learner.grow_to_bank()
+        self._independent_trainer().add_policies([module_id])
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it."""
-        bank = self._independent_policies()
-        self.learner_group._learner.buffer.clear(bank.slots_of([module_id]))
-        bank.remove_policy(module_id)
+        self._independent_trainer().remove_policy(module_id)
 
-    def _independent_policies(self) -> PolicyBank:
+    def _independent_trainer(self) -> PolicyTrainer:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
-        return self.bank
+        return self.learner_group._learner.trainer
 
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Starts from the policies of another run with the same clients, whatever it was trained on.
