@@ -31,6 +31,7 @@ setup(
         "pyarrow>=15",
         "filelock>=3.12",
         "pydantic>=2.5",
+        "safetensors>=0.4.3",
     ],
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
     classifiers=[

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pettingzoo import ParallelEnv
+from pyarrow.fs import FileSystem, LocalFileSystem
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -21,6 +22,8 @@ from ray.rllib.utils.metrics import (
 from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.deploy.of_algorithm import selector_bytes
+from bippo_rllib.deploy.selector_file import SELECTOR_FILE
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
@@ -109,6 +112,17 @@ class Bippo(PPO):
         saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
         self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
+
+    def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
+        """As RLlib's, and in the same folder what ``ClientSelector.load`` reads."""
+        if path is not None and filesystem is None:
+            filesystem, path = FileSystem.from_uri(str(path))
+        saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
+        pieces = self.env_runner._module_to_env.connectors
+        content = selector_bytes(self.config, self.learner_group._learner, pieces, self.training_iteration)
+        with (filesystem or LocalFileSystem()).open_output_stream(f"{saved}/{SELECTOR_FILE}") as file:
+            file.write(content)
+        return saved
 
     @property
     def bank(self) -> PolicyBank | MultiRLModule:

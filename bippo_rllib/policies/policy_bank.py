@@ -11,6 +11,7 @@ from gymnasium import Space
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule, MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModule
+from torch import Tensor
 
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import common_spaces
@@ -36,10 +37,10 @@ class PolicyBank(PolicyStack, MultiRLModule):
         self.begin(ParameterLayout(obs_dim, self.model_config["hidden_size"]), self.model_config["seed"])
         self.add_policies(self.model_config["policy_ids"])
 
-    def add_policies(self, policy_ids: Sequence[str]) -> None:
+    def add_policies(self, policy_ids: Sequence[str], rows: Tensor | None = None) -> None:
         """See ``PolicyStack.add_policies``."""
         before = self.flat
-        super().add_policies(policy_ids)
+        super().add_policies(policy_ids, rows)
         if self.flat is not before:
             self._rl_modules.refresh()
 

@@ -47,15 +47,23 @@ class PolicyStack:
         """``int64[P]`` slots of the named policies."""
         return np.array([self.slots[policy_id] for policy_id in policy_ids], dtype=np.int64)
 
-    def add_policies(self, policy_ids: Sequence[str]) -> None:
-        """Adds fresh policies, each in a row of its own; every other policy keeps its bits."""
+    def add_policies(self, policy_ids: Sequence[str], rows: Tensor | None = None) -> None:
+        """Adds policies, each in a row of its own; every other policy keeps its bits.
+
+        Args:
+            policy_ids: Their ids; those that are here already are passed over.
+            rows: ``[len(policy_ids), size]`` parameters of policies that are all new; fresh ones by default.
+        """
         new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
         needed = len(self.ids) + len(new)
         if needed > self.capacity:
             self.flat = grow_rows(self.flat, max(2 * self.capacity, needed))
         for slot, policy_id in enumerate(new, start=len(self.ids)):
-            self.flat[slot] = initial_parameters(self.layout, self.seed, policy_id)
             self.slots[policy_id] = slot
+            if rows is None:
+                self.flat[slot] = initial_parameters(self.layout, self.seed, policy_id)
+        if rows is not None:
+            self.flat[len(self.ids) : needed] = rows
         self.ids += new
 
     def remove_policy(self, policy_id: str) -> None:
