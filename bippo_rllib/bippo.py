@@ -116,7 +116,7 @@ class Bippo(PPO):
     def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
         """As RLlib's, and in the same folder what ``ClientSelector.load`` reads."""
         if path is not None and filesystem is None:
-            filesystem, path = FileSystem.from_uri(str(path))
+            filesystem, path = FileSystem.from_uri(str(path) if "://" in str(path) else str(Path(path).absolute()))
         saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
         pieces = self.env_runner._module_to_env.connectors
         content = selector_bytes(self.config, self.learner_group._learner, pieces, self.training_iteration)

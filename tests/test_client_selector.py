@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -13,7 +15,15 @@ from source_tree import ROOT
 from toy_envs import Workers
 
 import envs
-from bippo_rllib import BippoConfig, ClientSelector, Report, export
+from bippo_rllib import (
+    BippoConfig,
+    BudgetSampler,
+    BudgetSamplerConnector,
+    ClientSelector,
+    EpisodeEnvRunner,
+    Report,
+    export,
+)
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
 from envs.rules.reward import LEAVE_ONE_OUT, REWARDS, effect_reward
 from experiments.methods import METHODS
@@ -243,18 +253,21 @@ def test_a_new_client_gets_the_policy_that_training_would_give_it(trained, tmp_p
         selector.remove("late")
 
 
-def test_a_client_that_left_is_not_learned_from_and_the_others_are(trained):
+def test_a_client_that_left_ends_its_sequence_and_the_others_learn(trained):
     algo, trial = trained
     selector, reports = ClientSelector.load(trial), observed(algo)
-    buffer = selector._parts.trainer.buffer
-    for _ in range(2):  # of what waited, one batch at least is full
+    buffer, everyone = selector._parts.trainer.buffer, sorted(reports)
+    selector.select(reports, 3.0)
+    while not buffer.counts[0]:  # until something waits for the one that leaves
+        selector.report(["worker_00"], rewards=1.0)
         selector.select(reports, 3.0)
-        waiting = buffer.counts
-        selector.report(["worker_00", "worker_01"], rewards={"worker_00": 1.0, "worker_01": -1.0})
-    remaining = {agent: report for agent, report in reports.items() if agent != "worker_00"}
-    selector.select(remaining, 3.0)
-    change = (buffer.counts - waiting).tolist()
-    assert change == [0, 1 if waiting[1] == 0 else -1, 0, 0, 0, 0]
+    waiting = buffer.counts
+    assert not buffer.get_state(np.array([0]))["_ends"][0, 0]
+    selector.report(everyone, rewards=dict.fromkeys(everyone, -1.0))
+    del reports["worker_00"]
+    selector.select(reports, 3.0)
+    assert buffer.counts.tolist() == [1, *(1 - waiting[1:])]  # batches of two: one more waits, or an update was made
+    assert buffer.get_state(np.array([0]))["_ends"][0, 0]
 
 
 def report_fields(**fields):
@@ -311,3 +324,38 @@ def test_bad_rounds_are_refused_by_name(trained, federated):
     with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
         workers.select(report_fields(), 1.0)
     assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
+
+
+def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ray_session, tmp_path, monkeypatch):
+    def file_of(config):
+        algo = config.environment(Workers).debugging(seed=7, log_level="ERROR").build_algo()
+        for _ in range(3):
+            algo.train()
+        monkeypatch.chdir(tmp_path)
+        saved = algo.save_to_path("relative")
+        algo.stop()
+        return (tmp_path / "relative" / SELECTOR_FILE).read_bytes(), saved
+
+    episodes = BippoConfig().env_runners(env_runner_cls=EpisodeEnvRunner)
+    assert file_of(BippoConfig())[0] == file_of(episodes)[0]
+
+    class Own(BudgetSampler):
+        pass
+
+    piece = BudgetSamplerConnector(Own())
+    _, saved = file_of(BippoConfig().env_runners(module_to_env_connector=lambda env, spaces: piece))
+    with pytest.raises(ValueError, match="the sampler is a Own, which takes RLlib"):
+        ClientSelector.load(saved)
+
+
+def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):
+    export.main([federated, str(tmp_path / "selector.safetensors")])
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(code.group(1), names)
+    assert sum(names["reports"][client].cost for client in names["chosen"]) <= 5.0
+    assert caplog.messages == ["no policies yet, so fresh ones, for berlin-7"]
+    again = ClientSelector.load("selector.safetensors")
+    as_mappings = {client: asdict(report) for client, report in names["reports"].items()}
+    assert again.select(as_mappings, 5.0) == names["selector"].select(names["reports"], 5.0)

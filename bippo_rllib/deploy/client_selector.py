@@ -207,7 +207,7 @@ class ClientSelector:
     def _add(self, ids: Sequence[str]) -> None:
         new = [policy_id for policy_id in ids if policy_id not in self._parts.trainer.policies.slots]
         if new:
-            logger.info("fresh policies for %s", ", ".join(new))
+            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(new))
             self._parts.trainer.add_policies(new)
 
 
