@@ -33,6 +33,7 @@ setup(
         "pyarrow>=15",
         "filelock>=3.12",
         "pydantic>=2.5",
+        "safetensors>=0.4.3",
     ],
     entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
     extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS, "nvml": ["nvidia-ml-py>=12"]},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pettingzoo import ParallelEnv
+from pyarrow.fs import FileSystem, LocalFileSystem
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -22,6 +23,9 @@ from ray.rllib.utils.metrics import (
 from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.deploy.of_algorithm import selector_bytes
+from bippo_rllib.deploy.selector_file import SELECTOR_FILE
+from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import absolute, read_policies
@@ -111,23 +115,32 @@ class Bippo(PPO):
         """
         if module_spec is not None or kwargs:
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
-        self._independent_policies().add_policies([module_id])
-        self.learner_group._learner.grow_to_bank()
+        self._independent_trainer().add_policies([module_id])
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it."""
-        bank = self._independent_policies()
-        self.learner_group._learner.buffer.clear(bank.slots_of([module_id]))
-        bank.remove_policy(module_id)
+        self._independent_trainer().remove_policy(module_id)
 
-    def _independent_policies(self) -> PolicyBank:
+    def _independent_trainer(self) -> PolicyTrainer:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
-        return self.bank
+        return self.learner_group._learner.trainer
 
     def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
-        """As RLlib's, and a local path may be relative; returns it as an absolute one."""
-        return super().save_to_path(absolute(path, filesystem), filesystem=filesystem, **kwargs)
+        """As RLlib's, and in the same folder what ``ClientSelector.load`` reads; a local path may be relative.
+
+        Returns:
+            The folder, an absolute path.
+        """
+        path = absolute(path, filesystem)
+        if path is not None and filesystem is None:
+            filesystem, path = FileSystem.from_uri(str(path))
+        saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
+        pieces = self.env_runner._module_to_env.connectors
+        content = selector_bytes(self.config, self.learner_group._learner, pieces, self.training_iteration)
+        with (filesystem or LocalFileSystem()).open_output_stream(f"{saved}/{SELECTOR_FILE}") as file:
+            file.write(content)
+        return saved
 
     def restore_from_path(self, path: str | Path, *, filesystem: Any = None, **kwargs: Any) -> None:
         """As RLlib's, and a local path may be relative."""
