@@ -226,6 +226,7 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
         env = algo.eval_env_runner.env.envs[0].unwrapped.parallel_env
         return [env.last_actions, env._rng.bit_generator.state["state"]]
 
+    steps(algo, 8)  # some policies have been updated
     assert picks() == picks()
     assert not algo.eval_env_runner.config.explore
     preferred = "worker_04"
