@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 TEST = ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
+DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0.5.2"]
 
 setup(
     name="bippo-rllib",
@@ -21,6 +22,7 @@ setup(
         "ray[rllib,tune]==2.60.*",
         "torch>=2.9",
         "torchvision>=0.24",
+        "pillow>=10.1",
         "gymnasium>=1.2",
         "pettingzoo>=1.25",
         "numpy>=2.0",
@@ -31,9 +33,10 @@ setup(
         "pyarrow>=15",
         "filelock>=3.12",
         "pydantic>=2.5",
+        "safetensors>=0.4.3",
     ],
     entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
-    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"]},
+    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS, "nvml": ["nvidia-ml-py>=12"]},
     classifiers=[
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",

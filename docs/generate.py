@@ -1,19 +1,34 @@
-"""Rebuilds the pages that come from docstrings: ``python docs/generate.py``."""
+"""Rebuilds what comes from the code: ``python docs/generate.py``."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from pathlib import Path
 
+from reference_blocks import fill
+from tutorial_notebook import notebook
+
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
+
+
+def filled_page(name: str) -> str:
+    """A page of one's own writing, with the parts of it that come from the code."""
+    return fill((DOCS / name).read_text(encoding="utf-8"))
+
+
+def first_selection_notebook() -> str:
+    """The first tutorial as a notebook."""
+    return notebook((DOCS / "first-selection.md").read_text(encoding="utf-8"))
 
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
     from envs import FederatedRounds, FederationConfig, federated_rounds
     from envs.rules import churn_trace, leave_one_out
+    from envs.training import energy_meter
 
     specification = inspect.getdoc(federated_rounds)
     title, _, body = specification.partition("\n\n")
@@ -38,6 +53,10 @@ def environment_page() -> str:
             "## Leave-one-out rewards",
             "",
             _as_markdown(inspect.getdoc(leave_one_out).partition("\n\n")[2]),
+            "",
+            "## Measured energy",
+            "",
+            _as_markdown(inspect.getdoc(energy_meter).partition("\n\n")[2]),
             "",
             "## FederatedRounds",
             "",
@@ -87,7 +106,9 @@ while env.agents:
 ```
 """
 
-PAGES = {"environment.md": environment_page}
+PAGES = {"environment.md": environment_page, "first-selection.ipynb": first_selection_notebook}
+for _name in ("commands.md", "energy-model.md", "metrics.md"):
+    PAGES[_name] = functools.partial(filled_page, _name)
 
 if __name__ == "__main__":
     for name, make in PAGES.items():

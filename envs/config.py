@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import one_per_client, share
-from envs.config_checks import check_fields
-from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults
+from envs.config_checks import FORMULA, check_fields
+from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
@@ -29,7 +29,7 @@ class FederationConfig:
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of
             ``data_dir`` (a path or None) that returns a ``Dataset``.
-        data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
+        data_dir: Where the data lies; None for ``$BIPPO_DATA``, as it is on construction. Not needed for digits.
         model: ``digits_cnn``, ``cnn``, ``cnn_small_color``, ``resnet18`` or ``mypackage:build``, a function of
             ``(input_shape, num_classes)`` that returns a torch module; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
@@ -66,6 +66,10 @@ class FederationConfig:
         probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
             only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
+        energy_meter: What a client's computing costs: ``formula`` (the paper's), or what is read while it trains, by
+            ``nvml``, ``rapl`` or ``mypackage:joules``; see ``envs.training.energy_meter``.
+        joules_per_mac: What a multiply-accumulate of the selector takes, in joules; 0, the paper's, charges none.
+        selector_macs: MACs of the selector in a round: for each live client, and beside it for each that trains.
         reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
             participant's own effect.
         reward_base: Lambda of any reward.
@@ -115,6 +119,9 @@ class FederationConfig:
     budget_share: float = 0.107
     budget_j: float | None = None
     probing_epochs: float = 0.0
+    energy_meter: str = FORMULA
+    joules_per_mac: float = 0.0
+    selector_macs: tuple[float, float] = (0.0, 0.0)
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
@@ -137,6 +144,7 @@ class FederationConfig:
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
         check_fields(vars(self))
+        object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
         _ = self.execution  # checks its fields
         self.churn_schedule()
 
@@ -176,7 +184,11 @@ class FederationConfig:
         return Execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)
 
     def churn_schedule(self) -> ChurnSchedule:
-        """Who joins and leaves when; reads ``churn_trace``."""
+        """Who joins and leaves when; reads ``churn_trace``.
+
+        Raises:
+            ValueError: If it is said in two ways, or the trace cannot be read.
+        """
         rates = {name: self._rates(name) for name in ("churn_leave_rate", "churn_return_rate")}
         random = [name for name, values in rates.items() if any(values)][:1]
         ways = [name for name in ("churn", "churn_trace") if getattr(self, name)] + random

@@ -11,7 +11,7 @@ EXECUTORS = ("auto", "serial", "ray")
 
 @dataclass(frozen=True)
 class Execution:
-    """The fields of ``FederationConfig`` of the same names, which describes them; validated on construction.
+    """Fields of the same names in a federation, for which see ``FederationConfig``; validated on construction.
 
     Raises:
         ValueError: If a field is out of range, or two contradict each other; the message names them.

@@ -17,10 +17,11 @@ FLOORS: dict[str, list[set[str]]] = {
         {"selection"},
         {"policies"},
         {"learning"},
-        {"runners"},
+        {"runners", "deploy"},
+        {"rllib_settings"},
         {"config_checks"},
         {"config"},
-        {"bippo", "central"},
+        {"bippo", "central", "export"},
         {"bippo_rllib"},
     ],
     "envs": [
@@ -54,15 +55,19 @@ EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 RAY_FREE = [
     "bippo_rllib",
     "bippo_rllib.central.update",
+    "bippo_rllib.deploy.client_selector",
+    "bippo_rllib.export",
     "bippo_rllib.learning.adam",
     "bippo_rllib.learning.objectives",
     "bippo_rllib.learning.participation_buffer",
+    "bippo_rllib.learning.policy_trainer",
     "bippo_rllib.learning.ppo_update",
     "bippo_rllib.policies.actor_critic",
-    "bippo_rllib.policies.client_selector",
     "bippo_rllib.policies.macs",
+    "bippo_rllib.policies.policy_stack",
     "bippo_rllib.policies.saved_policies",
     "bippo_rllib.selection.budget_sampler",
+    "bippo_rllib.selection.representativeness",
 ]
 POSIX_MODULES = ("curses", "fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 KNOWS_RAY = "envs.training.ray_executor"

@@ -13,7 +13,17 @@ from experiments.benchmark import command as benchmark
 from experiments.benchmark.rl import command as rl
 from experiments.benchmark.rl.page import macs_table, ratios, ratios_table, size_table, time_table, write_report
 from experiments.benchmark.rl.process import run_case
-from experiments.benchmark.rl.rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
+from experiments.benchmark.rl.rows import (
+    BIPPO,
+    CENTRAL,
+    PRIOR,
+    ROWS_FILE,
+    STOCK,
+    Case,
+    Measurement,
+    read_rows,
+    write_rows,
+)
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -44,15 +54,15 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
     return Measurement(case=Case(implementation, rule, clients, trained, rounds), **{**values, **figures})
 
 
-@pytest.mark.parametrize(("clients", "trained"), [(30, 30), (60, 7)])
-def test_as_many_take_part_as_asked_for(ray_session, clients, trained):
+@pytest.mark.parametrize(("who", "clients", "trained"), [(BIPPO, 30, 30), (BIPPO, 60, 7), (PRIOR, 60, 7)])
+def test_as_many_take_part_as_asked_for(ray_session, who, clients, trained):
     from experiments.benchmark.rl.measure import measure
 
-    found = measure(Case(BIPPO, str(trained), clients, trained, 40))
+    found = measure(Case(who, str(trained), clients, trained, 40))
     assert min(found.forward_ms, found.sampler_ms, found.bookkeeping_ms, found.learner_ms) > 0.0
     # Batch 2 and the same clients in every round: each is updated in every second one.
     assert found.updates_per_round == trained / 2
-    assert found.kernel_update_ms > 0.0 and found.kernel_forward_ms > 0.0
+    assert found.kernel_ms is None if who == PRIOR else min(found.kernel_update_ms, found.kernel_forward_ms) > 0.0
     assert found.checkpoint_files > 5 and found.checkpoint_mib > clients * 3 * 1923 * 4 / 2**20 * 0.99
     assert found.resident_mib_last > 100.0
 
@@ -107,13 +117,17 @@ def test_cases_in_the_order_they_run():
     arguments = benchmark.parser().parse_args(["rl", *line.split()])
     assert [(c.implementation, c.rule, c.num_clients, c.num_participants) for c in rl.cases_of(arguments)] == [
         (BIPPO, "20", 20, 20),
+        (PRIOR, "20", 20, 20),
         (CENTRAL, "20", 20, 20),
         (STOCK, "20", 20, 20),
         (BIPPO, "20", 300, 20),
+        (PRIOR, "20", 300, 20),
         (BIPPO, "10 %", 20, 2),
+        (PRIOR, "10 %", 20, 2),
         (CENTRAL, "10 %", 20, 2),
         (STOCK, "10 %", 20, 2),
         (BIPPO, "10 %", 300, 30),
+        (PRIOR, "10 %", 300, 30),
     ]
 
 
@@ -159,8 +173,8 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(rl, "run_case", run_case)
     assert benchmark.main(["rl", "--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 130
-    assert "1 of 2 cases are kept" in capsys.readouterr().err
-    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [20]
+    assert "2 of 4 cases are kept" in capsys.readouterr().err
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [20, 20]
 
 
 def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkeypatch, capsys):
@@ -172,7 +186,7 @@ def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkey
     monkeypatch.setattr(rl, "run_case", run_case)
     assert benchmark.main(["rl", "--clients", "20", "48", *OURS_ONLY, "--results-dir", str(tmp_path)]) == 1
     assert "error: bippo with 20 clients: no memory" in capsys.readouterr().err
-    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [48]
+    assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [48, 48]
 
 
 @pytest.mark.ray
@@ -221,6 +235,7 @@ def test_ratios_of_the_rows_that_are_there():
         "trained": "20",
         "stock : BIPPO": None,
         "central : BIPPO": pytest.approx(4.0 / 5.0),
+        "with prior : BIPPO": None,
         "BIPPO : kernel": pytest.approx(5.0 / 2.0),  # the kernel: 1 ms forward, 1 ms update
         "RL ms : 20 clients": 1.0,
         "learner : 20 clients": 1.0,

@@ -194,7 +194,9 @@ def test_a_search_cut_short_goes_on_with_the_same_draws_and_decisions(
     assert not (copy / "bippo-seed7-00002").exists()
     before = (copy / "bippo-seed7-00000" / ROWS_FILE).read_bytes()
     capsys.readouterr()
-    assert tune_bippo.main(["--resume", str(copy), "--parallel-trials", "1"]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
+        assert tune_bippo.main(["--resume", str(copy), "--parallel-trials", "1"]) == 0
     assert "resuming 2 trials of 12 rounds (of 3 trials)" in capsys.readouterr().out
     assert (copy / "bippo-seed7-00000" / ROWS_FILE).read_bytes() == before
     assert_same_rows(copy, undisturbed)
@@ -204,7 +206,7 @@ def test_a_search_cut_short_goes_on_with_the_same_draws_and_decisions(
     assert read_decisions(copy / JOURNAL_FILE) == read_decisions(undisturbed / JOURNAL_FILE)
     assert stopped_trials(copy) and rows.groupby("trial").size().min() < 12
     assert tune_bippo.main(["--resume", str(copy)]) == 0  # what was stopped early counts as finished
-    assert "nothing is left of 3 trials" in capsys.readouterr().out
+    assert "nothing is left of 3 trials" in capsys.readouterr().out and (copy / "report.md").exists()
 
 
 def test_a_results_folder_takes_one_study_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

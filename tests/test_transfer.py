@@ -128,12 +128,16 @@ def settings(**changes: Any) -> list[str]:
     return ["--set", *(f"env.{key}={value}" for key, value in (WORLD | changes).items() if key != "rounds")]
 
 
-def run(*arguments: str) -> int:
-    """A study in this process, without a report."""
+def main(*arguments: str) -> int:
+    """The command in this process, without a report."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tune, "Tuner", TunerHere)
         patch.setattr(tune_bippo, "_print_report", lambda study: None)
-        return tune_bippo.main([*arguments, *settings(), "--seeds", "7", "--parallel-trials", "1"])
+        return tune_bippo.main(arguments)
+
+
+def run(*arguments: str) -> int:
+    return main(*arguments, *settings(), "--seeds", "7", "--parallel-trials", "1")
 
 
 @pytest.fixture(scope="module")
@@ -234,14 +238,13 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     study = [*settings(local_epochs=10), "epsilon=1.0", "--methods", "bippo", "--seeds", "7", "--rounds", "60"]
     study += ["--checkpoint-every", "7", "--parallel-trials", "1", "--init-from", str(source)]
     run_and_signal(study, killed, random.Random(os.getpid()).randrange(10, 40), signal.SIGKILL)
-    with monkeypatch.context() as patch:  # meanwhile Ray's processes see that their driver is gone
-        patch.setattr(tune, "Tuner", TunerHere)
-        patch.setattr(tune_bippo, "_print_report", lambda study: None)
-        assert tune_bippo.main([*study, "--results-dir", str(undisturbed)]) == 0
+    assert main(*study, "--results-dir", str(undisturbed)) == 0  # meanwhile Ray's processes see the driver gone
     assert f"policies from {source}" in capsys.readouterr().out
     assert newest_checkpoint(killed / "bippo-seed7") is not None
     shutil.rmtree(source)
-    assert tune_bippo.main(["--resume", str(killed)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
+        assert tune_bippo.main(["--resume", str(killed)]) == 0
     assert "resuming 1 trial" in capsys.readouterr().out
     assert_same_rows(killed, undisturbed)
     ours, theirs = (final_state(folder / "bippo-seed7") for folder in (killed, undisturbed))
@@ -251,17 +254,17 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**60 is far below
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
     assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
-    assert "nothing is left of 1 trial" in capsys.readouterr().out
+    assert "nothing is left of 1 trial" in capsys.readouterr().out and (killed / "report.md").exists()
 
 
-def test_starting_over_needs_the_same_policies(pretrained: Path, tune_here: None, tmp_path: Path) -> None:
+def test_starting_over_needs_the_same_policies(pretrained: Path, tmp_path: Path) -> None:
     source, folder = tmp_path / "source", tmp_path / "results"
     shutil.copytree(pretrained, source)
     arguments = ["--methods", "bippo", "--rounds", "2", "--init-from", str(source), "--results-dir", str(folder)]
     assert run(*arguments) == 0
     before = read_rows(folder).drop(columns=list(TIMING_COLUMNS))
     shutil.rmtree(folder / "bippo-seed7")
-    assert tune_bippo.main(["--resume", str(folder)]) == 0  # and reports
+    assert main("--resume", str(folder)) == 0
     pd.testing.assert_frame_equal(read_rows(folder).drop(columns=list(TIMING_COLUMNS)), before, check_exact=True)
     shutil.rmtree(folder / "bippo-seed7")
     file = policies_file(newest_checkpoint(source / "bippo-seed7").path)  # type: ignore[union-attr]

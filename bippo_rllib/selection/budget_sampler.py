@@ -116,7 +116,7 @@ class BudgetSampler:
         return {"epsilon": self.epsilon, "rng": self._rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores what ``get_state`` returned."""
+        """Restores the ``state`` that ``get_state`` returned."""
         self.epsilon = float(state["epsilon"])
         self._rng.bit_generator.state = state["rng"]
 

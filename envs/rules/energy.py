@@ -1,5 +1,7 @@
 """Energy of one client in one FL round, in joules (paper, section "Energy model"). Pure functions.
 
+In symbols::
+
     E = E_comm + epochs * E_comp
     E_comm = P * s / (B * log2(1 + h * P / sigma))          uplink of the model, s = 32 bits * parameters
     E_comp = (alpha / 2) * eta * |D| * f**2                 one local epoch, |D| in bits
@@ -25,20 +27,40 @@ BITS_PER_VALUE = 32
 
 
 def uplink_rate_bps(bandwidth_hz: float, channel_gain: float, transmit_power_w: float, noise_w: float) -> float:
-    """Shannon rate of the uplink, ``B * log2(1 + h * P / sigma)``, in bit/s."""
+    """Shannon rate of the uplink, ``B * log2(1 + h * P / sigma)``, in bit/s.
+
+    Args:
+        bandwidth_hz: B.
+        channel_gain: h.
+        transmit_power_w: P.
+        noise_w: sigma.
+    """
     _positive(bandwidth_hz=bandwidth_hz, channel_gain=channel_gain, transmit_power_w=transmit_power_w, noise_w=noise_w)
     return bandwidth_hz * math.log2(1.0 + channel_gain * transmit_power_w / noise_w)
 
 
 def communication_energy_j(transmit_power_w: float, model_bits: float, rate_bps: float) -> float:
-    """Energy of sending the model once, ``P * s / rate``, in joules."""
+    """Energy of sending the model once, ``P * s / rate``, in joules.
+
+    Args:
+        transmit_power_w: P.
+        model_bits: s.
+        rate_bps: Rate of the uplink.
+    """
     _positive(transmit_power_w=transmit_power_w, rate_bps=rate_bps)
     _not_negative(model_bits=model_bits)
     return transmit_power_w * model_bits / rate_bps
 
 
 def computation_energy_j(half_capacitance: float, cycles_per_bit: float, data_bits: float, cpu_freq_hz: float) -> float:
-    """Energy of one local epoch, ``(alpha / 2) * eta * |D| * f**2``, in joules."""
+    """Energy of one local epoch, ``(alpha / 2) * eta * |D| * f**2``, in joules.
+
+    Args:
+        half_capacitance: alpha / 2 of the CPU.
+        cycles_per_bit: eta.
+        data_bits: The client's training samples, as bits.
+        cpu_freq_hz: f.
+    """
     _positive(half_capacitance=half_capacitance, cycles_per_bit=cycles_per_bit, cpu_freq_hz=cpu_freq_hz)
     _not_negative(data_bits=data_bits)
     return half_capacitance * cycles_per_bit * data_bits * cpu_freq_hz**2
@@ -52,7 +74,7 @@ def epoch_energy_j(
     half_capacitance: float = HALF_CAPACITANCE,
     cycles_per_bit: float = CYCLES_PER_BIT,
 ) -> float:
-    """Energy of one local epoch in joules: ``computation_energy_j`` of ``num_samples``, see ``round_energy_j``."""
+    """Energy of one local epoch in joules: ``computation_energy_j`` of samples; arguments: see ``round_energy_j``."""
     _not_negative(num_samples=num_samples, values_per_sample=values_per_sample)
     data_bits = BITS_PER_VALUE * num_samples * values_per_sample
     return computation_energy_j(half_capacitance, cycles_per_bit, data_bits, cpu_freq_hz)

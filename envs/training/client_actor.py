@@ -24,11 +24,13 @@ class ActorInfo:
         pid: Its process.
         device: torch device it trains on.
         visible_gpus: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
+        no_meter: Why the energy meter cannot be read there, if it cannot.
     """
 
     pid: int
     device: str
     visible_gpus: str
+    no_meter: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,17 @@ class PackedSum:
     num_samples: int
     bound: int
     failed: tuple[ClientFailure, ...]
+    readings_j: tuple[tuple[int, float], ...]
 
     @classmethod
     def of(cls, part: WeightedSum) -> PackedSum:
         """The sum, on the CPU."""
-        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed)
+        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed, part.readings_j)
 
     def unpacked(self) -> WeightedSum:
         """A copy: what Ray returns is read-only memory of its object store."""
-        return WeightedSum(torch.from_numpy(self.total.copy()), self.num_samples, self.bound, self.failed)
+        total = torch.from_numpy(self.total.copy())
+        return WeightedSum(total, self.num_samples, self.bound, self.failed, self.readings_j)
 
 
 class ClientActor:
@@ -69,7 +73,7 @@ class ClientActor:
 
     def info(self) -> ActorInfo:
         """Where this is."""
-        return ActorInfo(os.getpid(), self._device, self._visible_gpus)
+        return ActorInfo(os.getpid(), self._device, self._visible_gpus, self._worker.no_meter)
 
     def assign(self, samples: FederationSamples) -> None:
         """Copies the samples of all clients to the device."""

@@ -20,6 +20,7 @@ from envs.data.client_samples import DataShape, FederationSamples, ResidentSampl
 from envs.rng import RoundKey, keyed_rng
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
+from envs.training.energy_meter import open_meter
 from envs.training.local_training import evaluate, train_locally
 from envs.training.models import FlatWeights, build_model
 
@@ -31,6 +32,9 @@ class ClientWorker:
         config: The federation.
         shape: Of its data set.
         device: torch device of the model and the samples.
+
+    Attributes:
+        no_meter: Why ``config.energy_meter`` cannot be read here, if it cannot.
     """
 
     def __init__(self, config: FederationConfig, shape: DataShape, device: str) -> None:
@@ -41,6 +45,8 @@ class ClientWorker:
         self._model = model.to(self._device).to(memory_format=torch.channels_last)
         self._network: nn.Module = torch.compile(self._model) if config.compile else self._model  # type: ignore[assignment]
         self._weights = FlatWeights(self._model)
+        self._meter, self.no_meter = open_meter(config.energy_meter, device)
+        self._is_warm = False
 
     def assign(self, samples: FederationSamples) -> None:
         """Keeps the samples on the device."""
@@ -73,10 +79,20 @@ class ClientWorker:
     def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
         start = self._weights.cut(weights)
         for client in clients:
-            update = self._update(start, client, key, epochs)
+            update = self._metered_update(start, client, key, epochs)
             yield update
             if update.failed and self._config.on_client_failure == "raise":
                 return
+
+    def _metered_update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
+        if self._meter is None:
+            return self._update(start, client, key, epochs)
+        if not self._is_warm:
+            self._update(start, client, key, epochs)
+            self._is_warm = True
+        self._meter.start()
+        update = self._update(start, client, key, epochs)
+        return dataclasses.replace(update, readings_j=((client, self._meter.stop()),))
 
     def _update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
         try:

@@ -68,6 +68,12 @@ def apply_failure_policy(
     return tuple(failures)
 
 
+def say_no_meter(reasons: Iterable[str]) -> None:
+    """Warns once of each reason why the energy meter cannot be read, out of those of all workers."""
+    for reason in sorted({*reasons} - {""}):
+        logger.warning("%s", reason)
+
+
 def check_device(device: str) -> None:
     """Raises a ValueError if torch cannot put a tensor on ``device`` and read it back."""
     try:

@@ -43,11 +43,11 @@ from envs.data.partition import Partition
 from envs.execution import Execution
 from envs.rng import RoundKey
 from envs.training import aggregation
-from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
+from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, shared_meter, total
 from envs.training.aggregation import WeightedSum
 from envs.training.client_actor import ActorInfo, ClientActor
 from envs.training.client_worker import ClientWorker
-from envs.training.executor import apply_failure_policy
+from envs.training.executor import apply_failure_policy, say_no_meter
 from envs.training.packing import evaluation_shares, pack
 
 #: Actors that may die during the work of one call before that is an error.
@@ -80,7 +80,8 @@ class RayExecutor:
         actors: Process id, node, device and GPUs of each actor.
 
     Raises:
-        ValueError: If Ray has less than the actors need; the message says what they need and what there is.
+        ValueError: If Ray has less than the actors need (the message says what they need and what there is), or the
+            energy meter cannot tell them apart.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class RayExecutor:
     ) -> None:
         plan = plan or plan_here(dataclasses.replace(config.execution, executor="ray"))
         assert plan is not None, "executor='ray' always has a plan"
+        if problem := shared_meter(config.energy_meter, plan.num_actors, plan.gpus_per_actor):
+            raise ValueError(f"{problem}; use num_actors=1 or, on GPUs, gpus_per_actor=1")
         self._config, self._plan = config, plan
         self._dataset = load_dataset(config.dataset, config.data_dir)
         self._worker_class = worker_class
@@ -102,9 +105,10 @@ class RayExecutor:
         self.actors: list[ActorInfo] = self._infos(self._slots)
         if all(actor.device == "cpu" for actor in self.actors):
             _say_cpu(plan.gpus_per_actor > 0)
+        say_no_meter(actor.no_meter for actor in self.actors)
 
     def assign(self, partition: Partition) -> None:
-        """Sends all actors the samples of all clients, so that any actor can train any client."""
+        """Sends all actors the samples in ``partition`` of all clients, so that any of them can train any client."""
         self._samples = gather(self._dataset, partition)
         samples = ray.put(self._samples)
         self._run([_Call(slot, "assign", (samples,)) for slot in range(len(self._slots))])

@@ -71,11 +71,12 @@ def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> Fede
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
     from envs.training.executor import check_device
+    from experiments.study.selector_macs import with_selector
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
     for method in study.methods:
-        federation = find_method(method).with_requirements(settings)
+        federation = with_selector(find_method(method).with_requirements(settings), _config(study, method, draw))
         if federation not in seen:
             seen.append(federation)
             check_device(str(federation.get("device", "cpu")))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from envs.config_checks import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
@@ -68,6 +69,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     from experiments.study.study_end import FullDiskWatch
 
     placement = place(study, available_nodes(study.parallel_trials))
+    _say_no_meter(study, placement, out)
     progress = Progress(study.rounds, len(study.trials), max(len(trial.name) for trial in study.trials), out)
     watch = FullDiskWatch()
     tuner = _tuner(study, progress, watch, placement)
@@ -82,6 +84,16 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     finally:
         progress.close()
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
+
+
+def _say_no_meter(study: Study, placement: Placement, out: TextIO) -> None:
+    """One line if the energy meter cannot be read here; other nodes are taken to be like this one."""
+    from envs.training.energy_meter import open_meter
+
+    device = "cuda:0" if placement.execution.gpus_per_actor else placement.execution.device
+    _, why_not = open_meter(study.federation.get("energy_meter", FORMULA), device)
+    if why_not:
+        print(why_not, file=out, flush=True)
 
 
 def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Placement) -> Tuner:

@@ -35,6 +35,10 @@ FLAG_OF = {
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
     **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
+    **dict.fromkeys(
+        ("evaluation_interval", "evaluation_duration", "evaluation_duration_unit", "evaluation_config"),
+        "Bippo.from_checkpoint(...).evaluate()",
+    ),
 }
 _LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)

@@ -10,14 +10,24 @@ from typing import Any
 
 from experiments.benchmark.rl.page import ratios_table, stream_line, write_report
 from experiments.benchmark.rl.process import run_case
-from experiments.benchmark.rl.rows import BIPPO, CENTRAL, ROWS_FILE, STOCK, Case, Measurement, read_rows, write_rows
+from experiments.benchmark.rl.rows import (
+    BIPPO,
+    CENTRAL,
+    PRIOR,
+    ROWS_FILE,
+    STOCK,
+    Case,
+    Measurement,
+    read_rows,
+    write_rows,
+)
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, at_least, distinct, named_path, new_results_dir
 from experiments.report.tables import text_table
 
 _PARTICIPANTS = 20
 _DESCRIPTION = """\
-What reinforcement learning adds to a round: BIPPO, the central network and stock RLlib on an environment that costs
-nothing. Every case runs in a process of its own; rows are kept as they come.
+What reinforcement learning adds to a round: BIPPO, without and with its prior, the central network and stock RLlib on
+an environment that costs nothing. Every case runs in a process of its own; rows are kept as they come.
 """
 
 
@@ -60,6 +70,7 @@ def cases_of(arguments: argparse.Namespace) -> list[Case]:
     """The cases the arguments ask for, in the order they run. ValueError for what cannot be run."""
     implementations = (
         (BIPPO, sys.maxsize, arguments.rounds),
+        (PRIOR, sys.maxsize, arguments.rounds),
         (CENTRAL, arguments.central_max, arguments.rounds),
         (STOCK, arguments.stock_max, arguments.stock_rounds),
     )

@@ -37,7 +37,11 @@ class FreeRounds(ParallelEnv):
         self._actions: gym.Space = gym.spaces.Discrete(2)
         values = np.random.default_rng(0).random((num_clients, OBS_DIM), dtype=np.float32)
         self._observations = dict(zip(self.possible_agents, values, strict=True))
-        self._infos = {agent: {"cost": 1.0, "budget": float(num_participants)} for agent in self.possible_agents}
+        budget = float(num_participants)
+        self._infos = {
+            agent: {"cost": 1.0, "budget": budget, "accuracy": float(seen[0])}
+            for agent, seen in self._observations.items()
+        }
         self._rewards = dict.fromkeys(self.possible_agents, 1.0)
         self._no = dict.fromkeys(self.possible_agents, False)
 

@@ -15,14 +15,14 @@ import torch
 
 from experiments.benchmark.measuring import resident_mib
 from experiments.benchmark.rl.free_rounds import PAIR
-from experiments.benchmark.rl.rows import BIPPO, CASE, CENTRAL, MEASUREMENT, STOCK, Case, Measurement
+from experiments.benchmark.rl.rows import BIPPO, CASE, CENTRAL, MEASUREMENT, PRIOR, STOCK, Case, Measurement
 from experiments.benchmark.rl.stock import build_stock
 from experiments.benchmark.rl.stopwatch import PARTS, Stopwatch
-from experiments.benchmark.rl.subjects import Subject, build_bippo, build_central
+from experiments.benchmark.rl.subjects import Subject, build_bippo, build_central, build_prior
 from experiments.study.ray_session import quiet, ray_session
 
-BUILDERS = {BIPPO: build_bippo, CENTRAL: build_central, STOCK: build_stock}
-WARM_UP_PAIRS = {BIPPO: 5, CENTRAL: 5, STOCK: 1}
+BUILDERS = {BIPPO: build_bippo, PRIOR: build_prior, CENTRAL: build_central, STOCK: build_stock}
+WARM_UP_PAIRS = {BIPPO: 5, PRIOR: 5, CENTRAL: 5, STOCK: 1}
 
 
 def measure(case: Case) -> Measurement:

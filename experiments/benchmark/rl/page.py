@@ -7,11 +7,11 @@ from pathlib import Path
 
 from experiments.benchmark.result import Row, as_text
 from experiments.benchmark.rl.figure import overhead_figure
-from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Case, Measurement
+from experiments.benchmark.rl.rows import BIPPO, CENTRAL, PRIOR, STOCK, Case, Measurement
 from experiments.report.plots import save_figure
 from experiments.report.tables import Record, markdown_table
 
-NAMES = {BIPPO: "BIPPO", CENTRAL: "central network", STOCK: "stock RLlib"}
+NAMES = {BIPPO: "BIPPO", PRIOR: "with prior", CENTRAL: "central network", STOCK: "stock RLlib"}
 TIME_COLUMNS = ("clients", "trained", "who", "RL ms", "forward", "sampler", "bookkeeping", "learner", "kernel ms")
 SIZE_COLUMNS = ("clients", "trained", "who", "MiB", "build s", "ckpt s", "ckpt MiB", "ckpt files")
 
@@ -102,6 +102,7 @@ def ratios(rows: Sequence[Measurement]) -> list[Row]:
             **_case(row.case),
             "stock : BIPPO": _ratio(measured.get((STOCK, rule, clients)), row),
             "central : BIPPO": _ratio(measured.get((CENTRAL, rule, clients)), row),
+            "with prior : BIPPO": _ratio(measured.get((PRIOR, rule, clients)), row),
             "BIPPO : kernel": row.rl_ms / row.kernel_ms if row.kernel_ms else None,
             f"RL ms : {fewest:,} clients": _ratio(row, small),
             f"learner : {fewest:,} clients": _ratio(row, small, "learner_ms"),

@@ -14,7 +14,7 @@ from experiments.results.files import atomic_write
 from experiments.results.provenance import git_commit, machine, package_versions
 
 ROWS_FILE = "overhead.json"
-BIPPO, CENTRAL, STOCK = "bippo", "central", "rllib"
+BIPPO, PRIOR, CENTRAL, STOCK = "bippo", "bippo-prior", "central", "rllib"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Case:
     """One measurement, in a process of its own.
 
     Attributes:
-        implementation: ``BIPPO``, ``CENTRAL`` or ``STOCK``.
+        implementation: ``BIPPO``, ``PRIOR`` (BIPPO with the representativeness prior), ``CENTRAL`` or ``STOCK``.
         rule: How ``num_participants`` came about: ``20`` or ``10 %``.
         num_clients: Clients, each with a policy.
         num_participants: Clients trained per round.

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, CentralPPOConfig, ParallelEnvAdapter
+from bippo_rllib import (
+    BippoConfig,
+    BudgetSampler,
+    BudgetSamplerConnector,
+    CentralPPOConfig,
+    ParallelEnvAdapter,
+    RepresentativenessPrior,
+)
 from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
 from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
@@ -55,6 +62,16 @@ def build_bippo(case: Case, watch: Stopwatch) -> Subject:
     algo = _build(BippoConfig(), case, watch)
     watch.wrap(algo.bank, "act", "forward")
     return _subject(algo, bare_kernel(algo.bank, case.num_participants), watch)
+
+
+def build_prior(case: Case, watch: Stopwatch) -> Subject:
+    """Our algorithm with the representativeness prior, whose time counts as the sampler's."""
+    algo = _build(BippoConfig().prior("accuracy"), case, watch)
+    watch.wrap(algo.bank, "act", "forward")
+    pipeline = algo.env_runner._module_to_env
+    prior = next(piece for piece in pipeline.connectors if isinstance(piece, RepresentativenessPrior))
+    watch.wrap(prior, "scores", "sampler")
+    return _subject(algo, None, watch)
 
 
 def build_central(case: Case, watch: Stopwatch) -> Subject:

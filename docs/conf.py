@@ -1,0 +1,36 @@
+"""Sphinx builds the site from the pages in this folder: ``python -m sphinx -W -b html docs build/site``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import bippo_rllib
+
+project = "bippo-rllib"
+author = "The bippo-rllib developers"
+copyright = f"{author}, Apache-2.0"
+version = release = bippo_rllib.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+
+# Links to headings as GitHub writes them.
+myst_heading_anchors = 3
+highlight_language = "none"
+smartquotes = False  # "--flag" stays as it is typed
+
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 100
+add_module_names = False
+autodoc_member_order = "bysource"
+
+html_theme = "furo"
+html_title = "bippo-rllib"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
