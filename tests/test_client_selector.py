@@ -51,12 +51,12 @@ def federation(method: str):
 
 def reports_of(algo, **more):
     """What the clients of the running episode report."""
-    infos = algo.env_runner._episode.get_infos()
+    infos = algo.env_runner._episode.get_infos(-1)
     return {a: Report(i["accuracy"], i["num_samples"], i["cost"], **more.get(a, {})) for a, i in infos.items()}
 
 
 def budget_of(algo):
-    return next(iter(algo.env_runner._episode.get_infos().values()))["budget"]
+    return next(iter(algo.env_runner._episode.get_infos(-1).values()))["budget"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -90,7 +90,7 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
         algo.train()
     selector = ClientSelector.load(algo.save_to_path(tmp_path / "begin"))
     before = algo.bank.flat.clone()
-    seen = algo.env_runner._episode.get_observations()
+    seen = algo.env_runner._episode.get_observations(-1)
     reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
     for number in range(12):
         chosen = selector.select(reports, budget_of(algo))
@@ -139,8 +139,8 @@ def trained(ray_session, tmp_path_factory):
 
 def observed(algo):
     episode = algo.env_runner._episode
-    costs = {agent: info["cost"] for agent, info in episode.get_infos().items()}
-    return {a: {"observation": o, "cost": costs[a]} for a, o in episode.get_observations().items()}
+    costs = {agent: info["cost"] for agent, info in episode.get_infos(-1).items()}
+    return {a: {"observation": o, "cost": costs[a]} for a, o in episode.get_observations(-1).items()}
 
 
 def test_the_newest_whole_checkpoint_of_a_trial_is_exported_and_selects_without_ray(trained, tmp_path):
