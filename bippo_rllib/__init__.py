@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo as Bippo
     from bippo_rllib.central.config import CentralPPOConfig as CentralPPOConfig
     from bippo_rllib.config import BippoConfig as BippoConfig
-    from bippo_rllib.policies.client_selector import ClientSelector as ClientSelector
+    from bippo_rllib.deploy.client_selector import ClientSelector as ClientSelector
+    from bippo_rllib.deploy.reports import Report as Report
     from bippo_rllib.policies.macs import central_policy_macs as central_policy_macs
     from bippo_rllib.policies.macs import count_macs as count_macs
     from bippo_rllib.policies.macs import policy_macs as policy_macs
@@ -32,10 +33,11 @@ _HOME = {
     "BudgetSampler": "selection.budget_sampler",
     "BudgetSamplerConnector": "selection.connector",
     "CentralPPOConfig": "central.config",
-    "ClientSelector": "policies.client_selector",
+    "ClientSelector": "deploy.client_selector",
     "EpisodeEnvRunner": "runners.episode_env_runner",
     "InfoRanking": "selection.info_ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
+    "Report": "deploy.reports",
     "RepresentativenessPrior": "selection.prior",
     "central_policy_macs": "policies.macs",
     "count_macs": "policies.macs",

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pettingzoo import ParallelEnv
+from pyarrow.fs import FileSystem, LocalFileSystem
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -21,10 +23,14 @@ from ray.rllib.utils.metrics import (
 from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.config import BippoConfig
+from bippo_rllib.deploy.of_algorithm import selector_bytes
+from bippo_rllib.deploy.selector_file import SELECTOR_FILE
+from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
-from bippo_rllib.policies.saved_policies import read_policies
+from bippo_rllib.policies.saved_policies import absolute, read_policies
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evaluation
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 
@@ -42,16 +48,19 @@ class Bippo(PPO):
         """As PPO's, and a bundle for each actor of the environment, see ``BippoConfig.env_resources``.
 
         Args:
-            config: A ``BippoConfig``, or settings of one as a dict.
+            config: A ``BippoConfig``, or settings of one as a dict. With an ``evaluation_interval`` there are two
+                environments.
         """
         request = super().default_resource_request(config)
-        bundles = config.get("env_bundles", [])
+        bundles = config.get("env_bundles", []) * (2 if config.get("evaluation_interval") else 1)
         return PlacementGroupFactory([*request.bundles, *bundles], strategy=request.strategy) if bundles else request
 
     def setup(self, config: AlgorithmConfig) -> None:
         """As PPO's; env runner and learner then share one policy bank, so there are no weights to sync."""
         super().setup(config)
         self.env_runner.module = self.learner_group._learner.module
+        if self.config.evaluation_interval:
+            self._make_evaluation_env_runner()
 
     def training_step(self) -> None:
         """One environment step, then one update of the policies whose batch is full.
@@ -66,6 +75,36 @@ class Bippo(PPO):
             results = self.learner_group.update(episodes=episodes)
             self.metrics.aggregate(results, key=LEARNER_RESULTS)
 
+    def evaluate(self, parallel_train_future: None = None) -> Any:
+        """Runs ``evaluation_duration`` episodes, one by default, in an environment of their own, and learns nothing.
+
+        Selections are greedy unless ``evaluation_config`` sets ``explore``. Policies and connector pieces are copies of
+        the training run's, whose episode, generators and epsilon stay as they are. Each evaluation begins with the same
+        ``reset(seed=...)``, if there is a seed.
+
+        Args:
+            parallel_train_future: Always None, as evaluation runs in this process.
+
+        Returns:
+            Metrics, such as ``["env_runners"]["episode_return_mean"]``.
+        """
+        self._make_evaluation_env_runner()
+        with global_generators_kept():
+            return super().evaluate(parallel_train_future)
+
+    @classmethod
+    def _should_create_evaluation_env_runners(cls, eval_config: AlgorithmConfig) -> bool:
+        """Not in RLlib's ``setup``, which would leave it seeded otherwise, and without it ``evaluate`` has none."""
+        return False
+
+    def _make_evaluation_env_runner(self) -> None:
+        if self.eval_env_runner is None:
+            with global_generators_kept():
+                self.eval_env_runner_group = EnvRunnerGroup(config=self.evaluation_config, logdir=self.logdir)
+
+    def _before_evaluate(self) -> None:
+        prepare_evaluation(self.eval_env_runner, self.env_runner)
+
     def add_module(self, module_id: str, module_spec: None = None, **kwargs: Any) -> None:
         """Adds a fresh policy; the others keep their weights, moments and buffers bit for bit.
 
@@ -76,19 +115,41 @@ class Bippo(PPO):
         """
         if module_spec is not None or kwargs:
             raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
-        self._independent_policies().add_policies([module_id])
-        self.learner_group._learner.grow_to_bank()
+        self._independent_trainer().add_policies([module_id])
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
         """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it."""
-        bank = self._independent_policies()
-        self.learner_group._learner.buffer.clear(bank.slots_of([module_id]))
-        bank.remove_policy(module_id)
+        self._independent_trainer().remove_policy(module_id)
 
-    def _independent_policies(self) -> PolicyBank:
+    def _independent_trainer(self) -> PolicyTrainer:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
-        return self.bank
+        return self.learner_group._learner.trainer
+
+    def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
+        """As RLlib's, and in the same folder what ``ClientSelector.load`` reads; a local path may be relative.
+
+        Returns:
+            The folder, an absolute path.
+        """
+        path = absolute(path, filesystem)
+        if path is not None and filesystem is None:
+            filesystem, path = FileSystem.from_uri(str(path))
+        saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
+        pieces = self.env_runner._module_to_env.connectors
+        content = selector_bytes(self.config, self.learner_group._learner, pieces, self.training_iteration)
+        with (filesystem or LocalFileSystem()).open_output_stream(f"{saved}/{SELECTOR_FILE}") as file:
+            file.write(content)
+        return saved
+
+    def restore_from_path(self, path: str | Path, *, filesystem: Any = None, **kwargs: Any) -> None:
+        """As RLlib's, and a local path may be relative."""
+        super().restore_from_path(absolute(path, filesystem), filesystem=filesystem, **kwargs)
+
+    @classmethod
+    def from_checkpoint(cls, path: Any, filesystem: Any = None, **kwargs: Any) -> Bippo:
+        """As RLlib's, and a local path may be relative."""
+        return super().from_checkpoint(absolute(path, filesystem), filesystem, **kwargs)
 
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Starts from the policies of another run with the same clients, whatever it was trained on.

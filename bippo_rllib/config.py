@@ -23,9 +23,12 @@ from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY, ParallelEnvAdapter, makes_parallel_env
+from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.pipeline import find_sampler, new_prior, new_ranking, new_sampler_connector
+
+#: Key of the class in ``to_dict``.
+CONFIG_CLASS = "config_class"
 
 
 class BippoConfig(PPOConfig):
@@ -75,7 +78,9 @@ class BippoConfig(PPOConfig):
         self.shuffle_batch_per_epoch = False
         # One environment step per train(): a policy is updated before it acts again.
         self.train_batch_size_per_learner = 1
+        self.train_batch_size = 1
         self.rollout_fragment_length = 1
+        self.evaluation_duration = 1
         # One process: parallelism comes from Tune trials and from the environment.
         self.num_env_runners = 0
         self.num_learners = 0
@@ -88,20 +93,30 @@ class BippoConfig(PPOConfig):
         self.policies: dict[str, PolicySpec] = {}
         self.policy_mapping_fn = policy_of
 
-    def environment(self, env: Any = NotProvided, **kwargs: Any) -> BippoConfig:
-        """As RLlib's, and ``env`` may also be a PettingZoo ``ParallelEnv`` class or a factory of one.
+    def __setattr__(self, key: str, value: Any) -> None:
+        """As RLlib's; ``env`` may also be a PettingZoo ``ParallelEnv`` class or a factory of one, see ``rllib_env``."""
+        super().__setattr__(key, rllib_env(value) if key == "env" else value)
 
-        Args:
-            env: ``ParallelEnv`` class, function that returns a ``ParallelEnv`` (``env_config`` becomes its keyword
-                arguments), or whatever RLlib takes: a ``MultiAgentEnv`` class or a registered name.
-            **kwargs: As in RLlib.
+    def to_dict(self) -> dict[str, Any]:
+        """As RLlib's, and the class under ``config_class``."""
+        return {**super().to_dict(), CONFIG_CLASS: type(self)}
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> BippoConfig:
+        """As RLlib's; from another configuration's ``to_dict`` this one takes over the class as well.
+
+        Tune knows configurations as dicts, and RLlib fills its algorithm's default one from them: a
+        ``CentralPPOConfig`` would come out as a ``BippoConfig`` with some odd values.
         """
-        if makes_parallel_env(env):
-            kwargs["env_config"] = {FACTORY_KEY: env, KEYWORDS_KEY: dict(kwargs.get("env_config", {}))}
-            env = ParallelEnvAdapter
-        elif env is NotProvided and self.env is ParallelEnvAdapter and "env_config" in kwargs:
-            kwargs["env_config"] = {**self.env_config, KEYWORDS_KEY: dict(kwargs["env_config"])}
-        return super().environment(env, **kwargs)
+        settings = dict(config_dict.items())
+        self.__class__ = settings.pop(CONFIG_CLASS, type(self))
+        return super().update_from_dict(settings)
+
+    def get_evaluation_config_object(self) -> BippoConfig | None:
+        """As RLlib's, and greedy unless ``evaluation_config`` says otherwise."""
+        config = super().get_evaluation_config_object()
+        if config is not None and "explore" not in (self.evaluation_config or ()):
+            config.explore = False
+        return config
 
     def training(
         self,
@@ -219,8 +234,7 @@ class BippoConfig(PPOConfig):
         Raises:
             ValueError: Naming the setting, its value and the remedy.
         """
-        if not self.in_evaluation:
-            refuse_unsupported_settings(self)
+        refuse_unsupported_settings(self, BippoConfig())
         check_ranges(self)
         check_prior(self)
         new_sampler_connector(self)

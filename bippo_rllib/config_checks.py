@@ -2,62 +2,80 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
+from bippo_rllib.rllib_settings import ALSO_FINE, CHANGEABLE, CHANGED_IN_EVALUATION, HONOURED_ON_EPISODES, REASONS
+from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 
-_ONE_PROCESS = "parallelism comes from Tune trials and from the environment itself"
-_WHOLE_BATCH = "each epoch is one step on the policy's whole batch, see policy_batch_size"
 
-#: Setting -> (values that are fine, why no other).
-_SUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "num_env_runners": ((0,), f"RLlib loses the sampler's epsilon between remote env runners; {_ONE_PROCESS}"),
-    "num_envs_per_env_runner": ((1,), "the budget is shared within one environment"),
-    "num_learners": ((0,), f"policies are updated where they act; {_ONE_PROCESS}"),
-    "num_gpus_per_learner": ((0,), "the policies are too small to gain from a GPU; give it to the environment"),
-    "train_batch_size_per_learner": ((1, None), "one train() is one environment step"),
-    "rollout_fragment_length": ((1, "auto"), "one train() is one environment step"),
-    "batch_mode": (("truncate_episodes",), "one train() is one environment step"),
-    "count_steps_by": (("env_steps",), "one train() is one environment step"),
-    "minibatch_size": ((None,), _WHOLE_BATCH),
-    "shuffle_batch_per_epoch": ((False,), _WHOLE_BATCH),
-    "use_gae": ((True,), "advantages are generalised advantage estimates"),
-    "use_kl_loss": ((False,), "the objective has no KL term"),
-    "grad_clip_by": (("global_norm",), "gradients are clipped by each policy's global norm"),
-    "_learner_connector": ((None,), "the learner reads the episodes itself"),
-    "algorithm_config_overrides_per_module": (({},), "all policies are updated in one batch with one setting"),
-    "restart_failed_sub_environments": ((False,), "a restarted environment would lose its rounds"),
-    "torch_compile_learner": ((False,), "modules this small do not gain from compilation"),
-    "min_time_s_per_iteration": ((None, 0), "one train() is one environment step"),
-    "min_sample_timesteps_per_iteration": ((0, None), "one train() is one environment step"),
-    "min_train_timesteps_per_iteration": ((0, None), "one train() is one environment step"),
-    "evaluation_num_env_runners": ((0,), f"nothing is evaluated; {_ONE_PROCESS}"),
-    "evaluation_interval": ((None, 0), "evaluating would spend budget; use algo.env_runner.sample(explore=False)"),
-}
+def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
+    """Refuses whatever would have no effect.
 
+    Args:
+        config: A ``BippoConfig``.
+        default: A fresh ``BippoConfig``.
 
-def refuse_unsupported_settings(config: AlgorithmConfig) -> None:
-    """Raises a ValueError that names the first setting BIPPO would not honour, its value, what is possible and why."""
-    for name, (fine, why) in _SUPPORTED.items():
-        value = getattr(config, name)
-        if value not in fine:
-            choices = " or ".join(repr(choice) for choice in fine)
-            raise ValueError(f"{name.lstrip('_')}={value!r} is not supported by BIPPO: {why}. Use {choices}.")
-    if config._rl_module_spec is not None:
-        raise ValueError("rl_module_spec is set, but BIPPO's policies have a fixed form; set hidden_size instead.")
-    if config._env_to_module_connector is not None and issubclass(config.env_runner_cls, BippoEnvRunner):
-        raise ValueError(
-            "env_to_module_connector is set, but BippoEnvRunner works on arrays and runs no env-to-module pieces; use "
-            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), RLlib's own path."
-        )
+    Raises:
+        ValueError: Naming the first setting BIPPO would not honour, its value, why, and what is possible.
+    """
+    _refuse_unknown_settings(config)
+    known = vars(PPOConfig())
+    for name in (*(name for name in REASONS if name in known), *known):
+        value, fine = getattr(config, name), (getattr(default, name), *ALSO_FINE.get(name, ()))
+        set_by_rllib = config.in_evaluation and name in CHANGED_IN_EVALUATION
+        if name not in CHANGEABLE and not set_by_rllib and value not in fine:
+            why = REASONS.get(name, "it changes nothing here")
+            raise ValueError(f"{name.strip('_')}={_found(value, *fine)} is not supported by BIPPO: {why}.")
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), int | float):
             raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
+    _check_classes(config, default)
+
+
+def _found(value: Any, default: Any, *also_fine: Any) -> str:
+    """The value that is refused, of a dict what differs, and what to use instead."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        value, default = {key: entry for key, entry in value.items() if default.get(key) != entry}, {}
+    return f"{reprlib.repr(value)} instead of {' or '.join(map(repr, (default, *also_fine)))}"
+
+
+def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
+    """RLlib sets whatever a dict names."""
+    known = vars(type(config)())
+    for name in vars(config):
+        if name not in known and name != "class":  # which RLlib's ``from_state`` leaves behind
+            close = "".join(f"; did you mean {match}?" for match in difflib.get_close_matches(name, known, n=1))
+            raise ValueError(f"{type(config).__name__} has no setting {name!r}{close}")
+
+
+def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
+    """Env runner and learner may be a user's own, built on ours."""
+    runner, learner = config.env_runner_cls, config._learner_class
+    if runner is None or not issubclass(runner, BaseEnvRunner):
+        raise ValueError(
+            f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not keep to the budget; use "
+            "BippoEnvRunner, EpisodeEnvRunner or a subclass of one."
+        )
+    base = config.get_default_learner_class()
+    if learner is not None and not issubclass(learner, base):
+        raise ValueError(f"learner_class is {learner.__name__}; use {base.__name__}, the default, or a subclass of it.")
+    if not issubclass(runner, BippoEnvRunner):
+        return
+    for name in HONOURED_ON_EPISODES.split():
+        if getattr(config, name) != getattr(default, name):
+            raise ValueError(
+                f"{name.strip('_')} is set, but BippoEnvRunner works on arrays and runs neither RLlib's own episodes "
+                "nor env-to-module pieces; use env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner)."
+            )
 
 
 #: Setting -> (lowest, highest, whether the lowest itself is fine).

@@ -28,6 +28,7 @@ def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
     from envs import FederatedRounds, FederationConfig, federated_rounds
     from envs.rules import churn_trace, leave_one_out
+    from envs.training import energy_meter
 
     specification = inspect.getdoc(federated_rounds)
     title, _, body = specification.partition("\n\n")
@@ -52,6 +53,10 @@ def environment_page() -> str:
             "## Leave-one-out rewards",
             "",
             _as_markdown(inspect.getdoc(leave_one_out).partition("\n\n")[2]),
+            "",
+            "## Measured energy",
+            "",
+            _as_markdown(inspect.getdoc(energy_meter).partition("\n\n")[2]),
             "",
             "## FederatedRounds",
             "",

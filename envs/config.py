@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import one_per_client, share
-from envs.config_checks import check_fields
-from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults
+from envs.config_checks import FORMULA, check_fields
+from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
@@ -29,7 +29,7 @@ class FederationConfig:
     Args:
         dataset: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of
             ``data_dir`` (a path or None) that returns a ``Dataset``.
-        data_dir: Where the data lies; ``$BIPPO_DATA`` is looked into as well. Not needed for digits.
+        data_dir: Where the data lies; None for ``$BIPPO_DATA``, as it is on construction. Not needed for digits.
         model: ``digits_cnn``, ``cnn``, ``cnn_small_color``, ``resnet18`` or ``mypackage:build``, a function of
             ``(input_shape, num_classes)`` that returns a torch module; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
@@ -66,6 +66,10 @@ class FederationConfig:
         probing_epochs: What every live client spends in every round to report its loss or accuracy, in local epochs:
             only computing, taken out of the budget. 1/3 is a forward pass over its training samples, as a backward pass
             costs about two; 0, the paper's, charges nothing.
+        energy_meter: What a client's computing costs: ``formula`` (the paper's), or what is read while it trains, by
+            ``nvml``, ``rapl`` or ``mypackage:joules``; see ``envs.training.energy_meter``.
+        joules_per_mac: What a multiply-accumulate of the selector takes, in joules; 0, the paper's, charges none.
+        selector_macs: MACs of the selector in a round: for each live client, and beside it for each that trains.
         reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
             participant's own effect.
         reward_base: Lambda of any reward.
@@ -82,6 +86,8 @@ class FederationConfig:
         gpus_per_actor: GPUs each actor takes, a share below 1 or a whole number; None for an equal share of all.
         on_client_failure: ``raise`` an error if a client's training raises or becomes NaN, or ``drop`` the client: it
             is not averaged and has not taken part, but its energy is spent.
+        torch_threads: Threads in which a client is trained or evaluated, in this process and in each actor; another
+            number changes results in the last bits. With several, give an actor as many ``cpus_per_actor``.
         mixed_precision: Forward passes in bfloat16. Results differ slightly.
         compile: Run the network through ``torch.compile``; the first round then takes long. Results differ slightly.
 
@@ -113,6 +119,9 @@ class FederationConfig:
     budget_share: float = 0.107
     budget_j: float | None = None
     probing_epochs: float = 0.0
+    energy_meter: str = FORMULA
+    joules_per_mac: float = 0.0
+    selector_macs: tuple[float, float] = (0.0, 0.0)
     reward: str = "accuracy_change"
     reward_base: float = 64.0
     reward_target: float = 0.8
@@ -126,6 +135,7 @@ class FederationConfig:
     cpus_per_actor: float = 1.0
     gpus_per_actor: float | None = None
     on_client_failure: str = "raise"
+    torch_threads: int = 1
     mixed_precision: bool = False
     compile: bool = False
 
@@ -134,6 +144,7 @@ class FederationConfig:
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
         check_fields(vars(self))
+        object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
         _ = self.execution  # checks its fields
         self.churn_schedule()
 

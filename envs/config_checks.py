@@ -16,6 +16,8 @@ Check = Callable[[str, Any], None]
 
 PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
 OVERRUN = ("raise", "drop")
+FORMULA = "formula"
+METERS = (FORMULA, "nvml", "rapl")
 MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 
 
@@ -65,6 +67,13 @@ def _budget(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value}; it must be at least 0 (math.inf for no limit)")
 
 
+def _selector_macs(name: str, value: Any) -> None:
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise ValueError(f"{name} is {value!r}; it must be two numbers, for each live client and for each that trains")
+    for macs in value:
+        not_negative(name, macs)
+
+
 _natural: Check = partial(whole, least=1)
 _natural_or_none = _or_none(_natural)
 
@@ -88,6 +97,9 @@ _CHECKS: Mapping[str, Check] = {
     "budget_share": positive,
     "budget_j": _or_none(_budget),
     "probing_epochs": not_negative,
+    "joules_per_mac": not_negative,
+    "selector_macs": _selector_macs,
+    "energy_meter": _one_of_ours_or_own(METERS),
     "reward": partial(one_of, choices=REWARDS),
     "reward_base": positive,
     "reward_target": share,
@@ -96,6 +108,7 @@ _CHECKS: Mapping[str, Check] = {
     "on_overrun": partial(one_of, choices=OVERRUN),
     "seed": partial(whole, least=0),
     "on_client_failure": partial(one_of, choices=OVERRUN),
+    "torch_threads": _natural,
     "mixed_precision": flag,
     "compile": flag,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -25,3 +27,12 @@ DATASET_DEFAULTS = {
 }
 #: Of a data set that a user's own function loads.
 OWN_DATASET_DEFAULTS = DATASET_DEFAULTS["image_folder"]
+
+
+def absolute_data_dir(data_dir: str | os.PathLike[str] | None) -> str | None:
+    """``data_dir``, or else what ``$BIPPO_DATA`` names, as an absolute path; None if there is neither.
+
+    Other processes have other working directories and environments, so that it is to be asked for once.
+    """
+    path = data_dir or os.environ.get("BIPPO_DATA")
+    return str(Path(path).expanduser().resolve()) if path else None

@@ -28,41 +28,69 @@ class CostModel:
     values_per_sample: int
     num_samples: np.ndarray
 
-    def costs_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, epochs: int | None = None) -> np.ndarray:
-        """``float64[num_clients]`` at the given frequencies; ``epochs`` other than ``local_epochs`` for round 0."""
-        epochs = self.config.local_epochs if epochs is None else epochs
-        return np.array(
+    def epochs_j(
+        self, cpu_freq_hz: Sequence[float] | np.ndarray, metered_epochs_j: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``float64[num_clients]`` of one local epoch.
+
+        Args:
+            cpu_freq_hz: ``[num_clients]`` frequencies, for the formula.
+            metered_epochs_j: ``[num_clients]`` what a meter read, NaN for a client that it has not read: that one takes
+                the formula's joules times what those that were read took to theirs. None for the formula.
+        """
+        formula_j = np.array(
             [
-                round_energy_j(self.num_parameters, int(samples), self.values_per_sample, float(freq_hz), epochs)
+                epoch_energy_j(int(samples), self.values_per_sample, float(freq_hz))
                 for samples, freq_hz in zip(self.num_samples, cpu_freq_hz, strict=True)
             ]
         )
+        if metered_epochs_j is None:
+            return formula_j
+        is_read = ~np.isnan(metered_epochs_j)
+        scale = np.sum(metered_epochs_j[is_read]) / np.sum(formula_j[is_read])
+        return np.where(is_read, metered_epochs_j, scale * formula_j)
 
-    def probing_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
-        """Joules of ``probing_epochs`` on each of ``clients`` at the given frequencies, summed in order."""
+    def costs_j(self, epochs_j: np.ndarray, epochs: int | None = None) -> np.ndarray:
+        """``float64[num_clients]`` given those of an epoch; ``epochs`` other than ``local_epochs`` for round 0."""
+        epochs = self.config.local_epochs if epochs is None else epochs
+        return self.upload_j + epochs * epochs_j
+
+    @property
+    def upload_j(self) -> float:
+        """Joules of sending the model once."""
+        return round_energy_j(self.num_parameters, 0, self.values_per_sample, cpu_freq_hz=1.0, epochs=0)
+
+    def probing_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
+        """Joules of ``probing_epochs`` on each of ``clients``, summed in order."""
         if self.config.probing_epochs == 0.0:
             return 0.0
-        epochs_j = (
-            epoch_energy_j(int(self.num_samples[client]), self.values_per_sample, float(cpu_freq_hz[client]))
-            for client in clients
-        )
-        return self.config.probing_epochs * sum(epochs_j)
+        return self.config.probing_epochs * sum(epochs_j[list(clients)].tolist())
 
-    def credit_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
+    def credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
         """Joules of evaluating one model on ``clients`` for a leave-one-out reward, charged as probing is."""
-        return self.probing_j(cpu_freq_hz, clients) if self.config.reward == LEAVE_ONE_OUT else 0.0
+        return self.probing_j(epochs_j, clients) if self.config.reward == LEAVE_ONE_OUT else 0.0
 
-    def highest_credit_j(self, cpu_freq_hz: Sequence[float] | np.ndarray, clients: Sequence[int]) -> float:
+    def highest_credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
         """The most that ``credit_j`` can be, whichever of ``clients`` are drawn."""
-        highest_first = sorted((self.credit_j(cpu_freq_hz, [client]) for client in clients), reverse=True)
+        highest_first = sorted((self.credit_j(epochs_j, [client]) for client in clients), reverse=True)
         return sum(highest_first[: self.config.credit_clients])
+
+    def selecting_j(self, num_live: int) -> float:
+        """Joules of selecting among so many clients."""
+        return self.config.joules_per_mac * self.config.selector_macs[0] * num_live
+
+    @property
+    def learning_j(self) -> float:
+        """Joules of learning from one client's participation."""
+        return self.config.joules_per_mac * self.config.selector_macs[1]
 
     def highest_costs_j(self) -> np.ndarray:
         """``float64[num_clients]`` at the highest frequency the configuration names for each client, with credit."""
         freqs = np.array(self.config.start_freq_hz, dtype=np.float64)
         for change in self.config.device_changes:
             freqs[change.client] = max(freqs[change.client], change.cpu_freq_hz)
-        return self.costs_j(freqs) + self.highest_credit_j(freqs, range(len(freqs)))
+        epochs_j = self.epochs_j(freqs)
+        return self.costs_j(epochs_j) + self.highest_credit_j(epochs_j, range(len(freqs))) + self.learning_j
 
     def changed(self, cpu_freq_hz: np.ndarray, round_index: int) -> np.ndarray:
         """``float64[num_clients]`` frequencies in ``round_index``, given those of the round before."""

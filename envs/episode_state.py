@@ -37,6 +37,9 @@ class EpisodeState:
         costs_j: ``float64[num_clients]`` costs of the next round, as reported.
         last_round: The last round; None after round 0.
         probing_j: Joules that probing all live clients takes in the next round, whether or not the budget pays it.
+        metered_epochs_j: ``float64[num_clients]`` joules of an epoch of each client's last training as a meter read
+            them, NaN for one that it has not read; None if it has read none.
+        budget_j: Joules a round may spend, as measured in round 0; None for what the configuration says.
     """
 
     seed: int
@@ -55,6 +58,8 @@ class EpisodeState:
     costs_j: np.ndarray
     last_round: RoundResult | None
     probing_j: float = 0.0
+    metered_epochs_j: np.ndarray | None = None
+    budget_j: float | None = None
 
     @classmethod
     def begin(
@@ -95,6 +100,13 @@ class EpisodeState:
         for flags, clients in ((self.participated, trained), (self.failed, failed), (self.dropped, dropped)):
             flags[:] = False
             flags[list(clients)] = True
+
+    def note_readings(self, readings_j: Sequence[tuple[int, float]], epochs: int) -> None:
+        """What a meter read while clients trained ``epochs`` epochs, by client."""
+        if readings_j and self.metered_epochs_j is None:
+            self.metered_epochs_j = np.full(len(self.costs_j), np.nan)
+        for client, joules in readings_j:
+            self.metered_epochs_j[client] = joules / epochs  # type: ignore[index]
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes.

@@ -46,11 +46,17 @@ averaged. It is no step and is not charged to the budget; its joules are ``warmu
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
 force from the round after it.
 
+**Measured costs.** With ``energy_meter`` clients report what was read while they last trained, see
+``envs.training.energy_meter``. A round charges what was reported before it; what was read is ``last_round.measured_j``.
+
 **Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
 or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` and the
 round's energy are 0, until some leave. Infos still contain losses and accuracies, free of charge.
+
+**Selecting.** With ``joules_per_mac`` above 0 ``selector_macs`` are charged: those of each live client together with
+probing, those of each client that trains within its cost. ``last_round.selection_j`` is the sum, part of ``energy_j``.
 
 **Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
@@ -85,7 +91,7 @@ from envs.agent_ids import add_known, agent_id, client_name, known_agents, wante
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
-from envs.observation import cost_shares, info, observation_rows, observation_space
+from envs.observation import info, observation_rows, observation_space
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
@@ -115,7 +121,6 @@ class FederatedRounds(ParallelEnv):
 
     Attributes:
         config: The federation.
-        budget_j: Joules a round may spend.
         num_parameters: Parameters of the model.
         num_samples: ``int64[num_clients]`` training samples of each client.
         labels: Per client the labels it holds.
@@ -140,13 +145,11 @@ class FederatedRounds(ParallelEnv):
         self.config = config or FederationConfig()
         self._make_executor = make_executor
         self._federation = federation = Federation(self.config, make_executor)
-        self.budget_j = federation.budget_j
         self.warmup_energy_j = federation.warmup_energy_j
         self.num_parameters = federation.num_parameters
         self.num_samples = federation.num_samples
         self.labels = federation.labels
-        highest_costs_j = federation.cost_model.highest_costs_j()
-        self._observation_space = observation_space(float(cost_shares(highest_costs_j, self.budget_j).max()))
+        self._observation_space = observation_space(federation.largest_cost_share())
         self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
             name: gymnasium.spaces.Discrete(2) for name in federation.names
         }
@@ -164,6 +167,11 @@ class FederatedRounds(ParallelEnv):
     def costs_j(self) -> np.ndarray:
         """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
+
+    @property
+    def budget_j(self) -> float:
+        """Joules a round may spend; with ``energy_meter`` and ``budget_share`` as measured in round 0."""
+        return self._federation.budget_of(self._state)
 
     @property
     def last_round(self) -> RoundResult | None:

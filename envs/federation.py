@@ -10,10 +10,13 @@ from torch import nn
 
 from envs.agent_ids import client_names
 from envs.config import FederationConfig
+from envs.config_checks import FORMULA
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
+from envs.imports import is_import
+from envs.observation import cost_shares
 from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
@@ -22,9 +25,10 @@ from envs.rules.leave_one_out import drawn_clients
 from envs.rules.reward import LEAVE_ONE_OUT, REWARDS
 from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
+from envs.training.energy_meter import own_counter
 from envs.training.executor import Executor
 from envs.training.executors import new_executor
-from envs.training.models import build_model, get_flat, num_parameters
+from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters
 
 
 class Federation:
@@ -43,12 +47,12 @@ class Federation:
         cost_model: Joules by client and frequency.
         start_costs_j: ``float64[num_clients]`` costs at the start.
         schedule: Who joins and leaves when.
-        budget_j: Joules a round may spend.
+        budget_j: Joules a round may spend, by the formula; see ``budget_of``.
         warmup_energy_j: Joules of round 0.
 
     Raises:
-        ValueError: If data is missing, the partition cannot be filled or the budget is below probing or the cheapest
-            client.
+        ValueError: If data is missing, the partition cannot be filled, the model cannot train on the last batch of a
+            client or the budget is below probing or the cheapest client.
     """
 
     def __init__(
@@ -65,18 +69,20 @@ class Federation:
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
         self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
+        self._check_last_batches(model)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
-        self.start_costs_j = self.cost_model.costs_j(config.start_freq_hz)
+        epochs_j = self.cost_model.epochs_j(config.start_freq_hz)
+        self.start_costs_j = self.cost_model.costs_j(epochs_j)
         self.schedule = config.churn_schedule()
+        if is_import(config.energy_meter):
+            own_counter(config.energy_meter)
+        if config.energy_meter != FORMULA and config.budget_j is not None:
+            self.budget_j = float(config.budget_j)  # measured joules, which round 0 is to be compared with
+        else:
+            self.budget_j = self._round_budget_j(epochs_j)
         live = list(self.schedule.live_at_start)
-        live_names = [self.names[client] for client in live]
-        probing_j = self.cost_model.probing_j(config.start_freq_hz, live)
-        credit_j = self.cost_model.highest_credit_j(config.start_freq_hz, live)
-        self.budget_j = round_budget_j(
-            self.start_costs_j[live], config.budget_share, config.budget_j, live_names, probing_j, credit_j
-        )
-        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(config.start_freq_hz, epochs=1)[live]))
+        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(epochs_j, epochs=1)[live]))
 
     def close(self) -> None:
         """Ends the executor's workers; another one is made when it is needed."""
@@ -94,20 +100,37 @@ class Federation:
         weights, failed = aggregation.mean(result), _failed_of(result)
         state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
+        state.note_readings(result.readings_j, epochs=1)
         self._report_costs(state)
+        if self.config.energy_meter != FORMULA:
+            state.budget_j = self._round_budget_j(self._epochs_j(state))
         self._evaluate(state, live)
         return state
 
+    def largest_cost_share(self) -> float:
+        """The most that a client may report, as a share of the budget; a meter may read more than is observed."""
+        largest = float(cost_shares(self.cost_model.highest_costs_j(), self.budget_j).max())
+        return largest if self.config.energy_meter == FORMULA else max(largest, 1.0)
+
+    def budget_of(self, state: EpisodeState | None) -> float:
+        """Joules a round of the episode may spend."""
+        return self.budget_j if state is None or state.budget_j is None else state.budget_j
+
     def training_budget_j(self, state: EpisodeState) -> float:
         """Joules that the next round may spend on training."""
-        return split_budget(self.budget_j, state.probing_j)[1]
+        return split_budget(self.budget_of(state), sum(self._asked_j(state)))[1]
+
+    def _asked_j(self, state: EpisodeState) -> tuple[float, float]:
+        """Joules that probing and selecting among the live clients take in the next round, if the budget pays both."""
+        return state.probing_j, self.cost_model.selecting_j(len(state.live))
 
     def run_round(self, state: EpisodeState, selected: list[int], dropped: list[int], energy_j: float) -> RoundResult:
         """Trains ``selected``, averages, evaluates, lets clients come and go, and moves ``state`` on by one round."""
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
-        probing_j = split_budget(self.budget_j, state.probing_j)[0]
-        failed, own = self._train(state, selected) if selected else ([], {})
+        overhead_j = split_budget(self.budget_of(state), sum(self._asked_j(state)))[0]
+        probing_j, selecting_j = self._asked_j(state) if overhead_j else (0.0, 0.0)
+        failed, own, measured_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
         self._evaluate(state, joined)
@@ -119,8 +142,8 @@ class Federation:
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
             reward=reward,
             rewards=rewards,
-            energy_j=probing_j + energy_j,
-            budget_j=self.budget_j,
+            energy_j=overhead_j + energy_j,
+            budget_j=self.budget_of(state),
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
             trained=tuple(trained),
@@ -131,6 +154,8 @@ class Federation:
             accuracies=tuple(state.accuracies[list(live)].tolist()),
             fl_seconds=time.perf_counter() - started,
             probing_j=probing_j,
+            selection_j=selecting_j + self.cost_model.learning_j * len(selected),
+            measured_j=measured_j,
         )
         state.set_flags(trained, failed, dropped)
         state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
@@ -145,11 +170,11 @@ class Federation:
             return Changes()
         return self.schedule.changes(state.live, state.seed, state.episode, state.round + 1)
 
-    def _train(self, state: EpisodeState, selected: list[int]) -> tuple[list[int], dict[int, float]]:
+    def _train(self, state: EpisodeState, selected: list[int]) -> tuple[list[int], dict[int, float], float | None]:
         """A new global model, unless all ``selected`` fail.
 
         Returns:
-            Those that fail, and the reward of each participant if it has one of its own.
+            Those that fail, the reward of each participant if it has one of its own, and the joules that a meter read.
         """
         executor = self._ready_executor(state.seed)
         work = state.weights, selected, state.next_key, self.config.local_epochs
@@ -163,7 +188,10 @@ class Federation:
             state.weights = aggregation.mean(result)
             self._evaluate(state, state.live)
         complete = state.accuracies[list(self._credit_clients(state))]
-        return _failed_of(result), {client: self._reward(others, complete) for client, others in without.items()}
+        own = {client: self._reward(others, complete) for client, others in without.items()}
+        state.note_readings(result.readings_j, self.config.local_epochs)
+        measured_j = sum(joules for _, joules in result.readings_j) if result.readings_j else None
+        return _failed_of(result), own, measured_j
 
     def _accuracies_without(
         self, state: EpisodeState, updates: Mapping[int, WeightedSum], result: WeightedSum
@@ -209,9 +237,41 @@ class Federation:
     def _report_costs(self, state: EpisodeState) -> None:
         """What the clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
-        credit_j = self.cost_model.credit_j(state.cpu_freq_hz, self._credit_clients(state))
-        state.costs_j = self.cost_model.costs_j(state.cpu_freq_hz) + credit_j
-        state.probing_j = self.cost_model.probing_j(state.cpu_freq_hz, state.live)
+        epochs_j = self._epochs_j(state)
+        credit_j = self.cost_model.credit_j(epochs_j, self._credit_clients(state))
+        state.costs_j = self.cost_model.costs_j(epochs_j) + credit_j + self.cost_model.learning_j
+        state.probing_j = self.cost_model.probing_j(epochs_j, state.live)
+
+    def _epochs_j(self, state: EpisodeState) -> np.ndarray:
+        return self.cost_model.epochs_j(state.cpu_freq_hz, state.metered_epochs_j)
+
+    def _round_budget_j(self, epochs_j: np.ndarray) -> float:
+        """The budget, given what a local epoch costs the clients that are live at the start."""
+        live, model = list(self.schedule.live_at_start), self.cost_model
+        return round_budget_j(
+            model.costs_j(epochs_j)[live],
+            self.config.budget_share,
+            self.config.budget_j,
+            [self.names[client] for client in live],
+            model.probing_j(epochs_j, live),
+            model.highest_credit_j(epochs_j, live),
+            model.selecting_j(len(live)),
+            model.learning_j,
+        )
+
+    def _check_last_batches(self, model: nn.Module) -> None:
+        """Sizes are the same for all seeds, so that what a last batch of one does is known before anything trains."""
+        batch_size = self.config.local_batch_size
+        alone = [client for client, size in enumerate(self.num_samples.tolist()) if (size - 1) % batch_size == 0]
+        if not alone or self.config.on_client_failure == "drop":
+            return
+        try:
+            check_batch_of_one(model, self._dataset.input_shape)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.names[alone[0]]} has {self.num_samples[alone[0]]} training samples, in batches of {batch_size} "
+                f"its last one has one sample: {error}; change train_samples, batch_size or model"
+            ) from error
 
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)

@@ -14,10 +14,11 @@ class RoundResult:
         mean_accuracy: Unweighted mean of ``accuracies``.
         reward: The team's reward, over the clients that stay; with ``leave_one_out`` the mean over ``trained``.
         rewards: ``[N]`` reward of each of ``clients``.
-        energy_j: Joules spent: by the clients that trained or failed, and on probing.
+        energy_j: Joules spent: by the clients that trained or failed, and on probing and selecting.
         budget_j: Joules the round was allowed to spend.
         clients: Client ids live in the round, ascending.
-        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit for its reward included.
+        costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit for its reward and
+            learning from it included.
         trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
         dropped: Client ids turned down because they did not fit the budget, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
@@ -27,6 +28,9 @@ class RoundResult:
         probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
         failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
             ``trained``, and ``energy_j`` counts them.
+        selection_j: Joules of ``energy_j`` that selecting, and learning from those that trained or failed, took.
+        measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula or if nobody trained.
+            Not part of equality.
     """
 
     round: int
@@ -45,3 +49,5 @@ class RoundResult:
     fl_seconds: float = field(compare=False)
     probing_j: float = 0.0
     failed: tuple[int, ...] = ()
+    selection_j: float = 0.0
+    measured_j: float | None = field(default=None, compare=False)

@@ -1,7 +1,7 @@
 """What the commands share on top of argparse.
 
 - ``Parser`` raises a ``ValueError`` in one line for bad arguments; ``refuse`` prints it and returns the exit code.
-- ``at_least(1)``, ``seed`` and ``absolute_path`` are argparse types.
+- ``at_least(1)``, ``seed``, ``named_path`` and ``absolute_path`` are argparse types.
 - ``add_scenario``, ``add_data_dir`` and ``add_seed`` declare arguments that several commands have.
 - ``distinct`` and ``new_results_dir`` check values that argparse cannot.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from experiments.results.files import check_writable
-from experiments.results.naming import look_up
+from experiments.results.naming import close_matches, look_up
 from experiments.scenario import Scenario
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 
@@ -30,9 +30,31 @@ T = TypeVar("T")
 class Parser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that raises a ``ValueError`` where argparse would print its usage and exit."""
 
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(allow_abbrev=False, **keywords)
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse's, with a hint at the flags that may have been meant."""
+        arguments, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            flag = next((text for text in unknown if text.startswith("-")), "")
+            raise ValueError(
+                f"unrecognized arguments: {' '.join(unknown)}; {close_matches(flag, _flags(self))}see --help"
+            )
+        return arguments
+
     def error(self, message: str) -> NoReturn:
         """Raises the message, with a hint at ``--help``."""
         raise ValueError(f"{message}; see --help")
+
+
+def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Of a parser and its sub-commands."""
+    flags = dict(parser._option_string_actions)
+    for action in parser._actions:
+        for command in action.choices.values() if isinstance(action.choices, dict) else ():
+            flags |= _flags(command)
+    return flags
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -59,9 +81,16 @@ def seed(text: str) -> int:
 seed.__name__ = "int"
 
 
+def named_path(text: str) -> Path:
+    """The argparse type of paths; an empty text is none, though ``Path`` takes it for the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; name one, or '.' for this folder")
+    return Path(text).expanduser()
+
+
 def absolute_path(text: str) -> Path:
     """The argparse type of paths that are read after the working directory has changed."""
-    return Path(text).expanduser().resolve()
+    return named_path(text).resolve()
 
 
 def _scenario(name: str) -> Scenario:
@@ -76,7 +105,11 @@ def _scenario(name: str) -> Scenario:
 def add_scenario(container: Any, default: str) -> None:
     """``--scenario NAME``, a ``Scenario``; ``container`` is a parser or a group of one."""
     container.add_argument(
-        "--scenario", type=_scenario, default=SCENARIOS[default], metavar="NAME", help=f"default: {default}"
+        "--scenario",
+        type=_scenario,
+        default=SCENARIOS[default],
+        metavar="NAME",
+        help=f"{', '.join(SCENARIOS)}; default: {default}",
     )
 
 
@@ -116,11 +149,11 @@ def new_results_dir(asked: Path | None, name: str, *patterns: str) -> Path:
         ValueError: If it cannot be written or holds a run.
     """
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    path = (asked or Path("results") / f"{name}-{stamp}").expanduser().resolve()
-    check_writable(path)
-    if any(next(path.glob(pattern), None) for pattern in patterns):
-        raise ValueError(f"results folder {path} already holds a run; name another one, or remove it first")
-    return path
+    folder = (asked or Path("results") / f"{name}-{stamp}").resolve()
+    check_writable(folder)
+    if any(next(folder.glob(pattern), None) for pattern in patterns):
+        raise ValueError(f"results folder {folder} already holds a run; name another one, or remove it first")
+    return folder
 
 
 def one_line(error: BaseException) -> str:
@@ -129,7 +162,7 @@ def one_line(error: BaseException) -> str:
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
-def refuse(error: BaseException) -> int:
-    """Prints what is wrong with the input as one line on stderr; returns the exit code for that."""
-    print(f"error: {one_line(error)}", file=sys.stderr)
+def refuse(error: BaseException, worded: Callable[[str], str] = str) -> int:
+    """Prints what is wrong with the input as one line on stderr, ``worded``; returns the exit code for that."""
+    print(f"error: {worded(one_line(error))}", file=sys.stderr)
     return EXIT_BAD_INPUT

@@ -10,7 +10,6 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
 from bippo_rllib.policies.agents import environment_in, policy_of
-from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
 from bippo_rllib.selection.oort import OortRanking
 from bippo_rllib.selection.suggestion_piece import SuggestionPiece
 from envs import FederatedRounds
@@ -64,7 +63,7 @@ class OracleConfig(SelectorConfig):
     def validate(self) -> None:
         """As ``BippoConfig.validate``, and refuses clients that there are not."""
         super().validate()
-        num_clients = config_from(**self.env_config[KEYWORDS_KEY]).num_clients
+        num_clients = config_from(**self.env_config).num_clients
         for client in self._asked or ():
             if isinstance(client, bool) or not isinstance(client, int) or not 0 <= client < num_clients:
                 raise ValueError(

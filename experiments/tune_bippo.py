@@ -17,10 +17,11 @@ from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
+from experiments.study.as_typed import as_typed
 from experiments.study.checks import check_study
 from experiments.study.disk_space import full_disk_message, is_disk_full
-from experiments.study.interrupts import terminate_as_interrupt
-from experiments.study.ray_session import quiet
+from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
+from experiments.study.ray_session import quiet, ray_ended
 from experiments.study.resume import ready
 from experiments.study.run import Failure, run_study
 from experiments.study.settings import describe
@@ -42,18 +43,21 @@ def listing() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
-    argv = sys.argv[1:] if argv is None else argv
-    terminate_as_interrupt()
-    try:
-        return _main(argv)
-    except KeyboardInterrupt:
-        print("\ninterrupted before anything was run", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    with signals_restored():
+        terminate_as_interrupt()
+        try:
+            return _main(sys.argv[1:] if argv is None else argv)
+        except KeyboardInterrupt:
+            print("\ninterrupted before anything was run", file=sys.stderr)
+            return EXIT_INTERRUPTED
 
 
 def _main(argv: Sequence[str]) -> int:
     try:
         arguments = parser().parse_args(argv)
+    except ValueError as error:
+        return refuse(error)
+    try:
         if arguments.list:
             print(listing())
             return 0
@@ -66,7 +70,8 @@ def _main(argv: Sequence[str]) -> int:
             _check_fresh(study)
             lock = held.pop_all()
     except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
-        return refuse(error)
+        keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]
+        return refuse(error, lambda message: as_typed(message, keys))
     with lock:
         return _run(study)
 
@@ -80,12 +85,9 @@ def _check_fresh(study: Study) -> None:
 def _run(study: Study) -> int:
     print(_announcement(study), flush=True)
     try:
-        if study.is_resumed:
-            study = ready(study)
-        failures = run_study(study) if study.trials else []
+        with signals_restored(), ray_ended():
+            failures = _failures(study)
     except KeyboardInterrupt:
-        print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
-        print(f"resume with: {_resume_command(study)}", file=sys.stderr)
         _report(study)
         return EXIT_INTERRUPTED
     except Exception as error:
@@ -101,6 +103,19 @@ def _run(study: Study) -> int:
     for failure in failures:
         print(_failure_line(failure), file=sys.stderr)
     return code or (EXIT_FAILED if failures else 0)
+
+
+def _failures(study: Study) -> list[Failure]:
+    """Runs the study; an interrupted one says how to go on while Ray still runs, as a signal may cut its end short."""
+    try:
+        if study.is_resumed:
+            study = ready(study)
+        return run_study(study) if study.trials else []
+    except KeyboardInterrupt:
+        ignore_interrupts()
+        print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
+        print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
+        raise
 
 
 def _full_disk(study: Study) -> int:

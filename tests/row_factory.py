@@ -29,6 +29,8 @@ def make_rows(
         "clients": [0, 1],
         "costs_j": [1.0, 2.0],
         "probing_j": 0.0,
+        "selection_j": 0.0,
+        "measured_j": None,
         "epsilon": float("nan"),
         "fl_seconds": 1.0,
         "rl_seconds": 0.01,

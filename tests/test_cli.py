@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import pydoc
 import signal
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,9 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
+from experiments.methods import METHODS
 from experiments.report import command as report
+from experiments.scenarios import SCENARIOS
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
 
@@ -61,6 +67,8 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ),
         ("--set policies=1", "setting policies=1: expected a dict"),
         ("--set callbacks_class=1", "setting callbacks_class cannot be given here"),
+        ("--set log_level=FOO", "setting log_level is 'FOO'; choose one of DEBUG, INFO"),
+        ("--set callbacks_on_sample_end=1", "setting callbacks_on_sample_end cannot be given here: it is no number"),
         ("--set env=foo", "--set env: use --scenario for this one"),
         ("--set env.device=meta", "device 'meta' cannot be used"),
         (
@@ -79,15 +87,25 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             "--search env.num_clients=grid_search([20,4]) env.budget_share=grid_search([0.3,0.1])",
             "--search draws env.budget_share=0.1 env.num_clients=4: the budget of",
         ),
-        ("--search env.local_epochs=grid_search([1,0])", "--search draws env.local_epochs=0: local_epochs is 0"),
+        ("--search env.local_epochs=grid_search([1,0])", "--search draws env.local_epochs=0: env.local_epochs is 0"),
         ("--search lr=loguniform(1e-4,1e-2) --methods fedavg", "fedavg learns nothing"),
         ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
         ("--set epsilon_deca=0.9", "unknown setting 'epsilon_deca': did you mean epsilon_decay"),
         ("--set env.alph=0.9", "unknown setting 'env.alph': did you mean env.alpha"),
         ("--set num_env_runners=1", "num_env_runners=1 is not supported by BIPPO"),
-        ("--set env.num_clients=0", "num_clients"),
+        ("--set env.num_clients=0", "error: env.num_clients is 0; it must be"),
+        ("--set env.lr=-1", "error: env.lr is -1; it must be"),
+        ("--set env.lr=0.1 lr=-1", "error: lr is -1; it must be"),
+        ("--executor foo", "error: --executor is 'foo'; choose one of auto, serial, ray"),
+        ("--num-actors 0", "error: --num-actors is 0; it must be"),
+        ("--cpus-per-actor -1", "error: --cpus-per-actor is -1.0; it must be"),
+        ("--gpus-per-actor 1.5", "error: --gpus-per-actor is 1.5; it must be"),
+        ("--executor serial --num-actors 2", "error: --num-actors and --gpus-per-actor are for --executor='ray'"),
+        ("--executor ray --num-actors 999", "lower --num-actors, --cpus-per-actor or --gpus-per-actor, or give"),
+        ("--executor ray --set env.device=cuda", "error: env.device is 'cuda', but --executor='ray' trains on"),
         ("--set env.budget_j=1e-9", "client_000"),
-        ("--frobnicate", "unrecognized arguments: --frobnicate"),
+        ("--frobnicate", "unrecognized arguments: --frobnicate; "),
+        ("--method bippo", "unrecognized arguments: --method bippo; did you mean --methods or "),
     ],
 )
 def test_bad_input_is_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +160,34 @@ def test_help_shows_examples_and_where_data_comes_from(capsys: pytest.CaptureFix
         tune_bippo.main(["--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
+    unbroken = "".join(text.split())
+    assert f"{','.join(SCENARIOS)};" in unbroken and ",".join(METHODS) in unbroken
+    assert "pydocbippo_rllib.BippoConfig.training`" in unbroken and "pydocenvs.FederationConfig`" in unbroken
+    assert pydoc.locate("bippo_rllib.BippoConfig.training") and pydoc.locate("envs.FederationConfig")
     assert "--search" in text and "BIPPO_DATA" in text and "python -m experiments.report RESULTS_DIR" in text
+
+
+def flags_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Every argument of a command and of its sub-commands."""
+    for action in parser._actions:
+        yield action
+        for command in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from flags_of(command)
+
+
+@pytest.mark.parametrize("parser", [tune_bippo.parser(), report.parser(), benchmark.parser()])
+def test_no_argument_takes_an_empty_text_for_something(parser: argparse.ArgumentParser) -> None:
+    typed = [action for action in flags_of(parser) if action.type is not None]
+    assert len(typed) >= 4
+    for action in typed:
+        with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+            action.type("")
+            pytest.fail(f"{action.dest} takes an empty text")
+
+
+def test_flags_of_sub_commands_are_suggested_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["rl", "--result-dir", "x"]) == 2
+    assert "--result-dir x; did you mean --results-dir" in capsys.readouterr().err
 
 
 def study_for(arguments: str) -> Study:
@@ -189,6 +234,38 @@ def test_an_interrupted_study_reports_what_it_has(
     captured = capsys.readouterr()
     assert "interrupted; what was written until now is kept in" in captured.err
     assert "0.500" in captured.out and (tmp_path / "r" / "report.md").exists()
+
+
+def test_signals_are_as_before_and_the_way_to_go_on_is_said_before_ray_lets_go_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import ray
+
+    said: list[str] = []
+
+    def init(*arguments: object, **keywords: object) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+        monkeypatch.setattr(ray, "is_initialized", lambda: True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def shutdown() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # a second one changes nothing
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        said.append(capsys.readouterr().err)
+
+    for name, stand_in in (("init", init), ("shutdown", shutdown), ("is_initialized", lambda: False)):
+        monkeypatch.setattr(ray, name, stand_in)
+    monkeypatch.setattr(tune_bippo, "run_study", run_study)
+    own = {number: (lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    original = {number: signal.signal(number, handler) for number, handler in own.items()}
+    try:
+        assert tune_bippo.main(["--seeds", "7", "--results-dir", str(tmp_path / "r")]) == 130
+        assert tune_bippo.main(["--list"]) == 0
+        assert {number: signal.getsignal(number) for number in own} == own
+    finally:
+        for number, handler in original.items():
+            signal.signal(number, handler)
+    assert said[0].endswith(f"\nresume with: python -m experiments.tune_bippo --resume {tmp_path / 'r'}\n")
 
 
 def test_failed_trials_are_named_and_the_others_reported(
@@ -271,8 +348,12 @@ def test_a_churn_trace_is_found_from_a_trials_own_folder(
     monkeypatch.chdir(tmp_path)
     Path("trace.csv").write_text("client,join_round,leave_round\n0,0,5\n")
     tune_bippo.main(["--seeds", "7", "--set", "env.churn_trace=trace.csv", "--results-dir", "r"])
+    searched = ["--search", "env.churn_trace=grid_search(['trace.csv',None])", "--num-samples", "1"]
+    tune_bippo.main(["--seeds", "7", *searched, "--results-dir", "s"])
     assert capsys.readouterr().err == ""
-    assert started[0].settings == {"env.churn_trace": str(tmp_path / "trace.csv")}
+    fixed, searched = started
+    assert fixed.settings == {"env.churn_trace": str(tmp_path / "trace.csv")}
+    assert [trial.search["env.churn_trace"] for trial in searched.trials] == [str(tmp_path / "trace.csv"), None]
 
 
 def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_path, monkeypatch, capsys):

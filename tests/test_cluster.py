@@ -15,11 +15,14 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from source_tree import modules
+from test_imports import FLOORS
 
 import envs
 from experiments.results.rows import read_rows
@@ -173,6 +176,33 @@ def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, ray_fo
     assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(
         tmp_path / "results", **DIGITS.federation
     )
+
+
+def sent(folder: Path, package: Path) -> set[str]:
+    """The files of a folder that `ray job submit --working-dir` sends, by Ray's own packing."""
+    from ray._private.ray_constants import get_runtime_env_default_excludes
+    from ray._private.runtime_env.packaging import create_package
+
+    create_package(str(folder), package, include_gitignore=True, excludes=get_runtime_env_default_excludes())
+    return {name for name in zipfile.ZipFile(package).namelist() if not name.endswith("/")}
+
+
+def test_a_job_takes_the_code_along_and_leaves_data_and_results(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    own = ("mymethod.py", "mypackage/model.py", "trace.csv")
+    code = {str(path.relative_to(ROOT)) for package in FLOORS for path in modules(package).values()}
+    heavy = ("data/FashionMNIST/raw/train-images-idx3-ubyte", "data/cifar-10-batches-py/data_batch_1", "data.zip")
+    heavy += ("mine/train-images-idx3-ubyte.gz", "mine/train/cat/0.png", "results/run.json", "results-old/asha.jsonl")
+    heavy += ("run1/bippo-seed7/rows.parquet", "run1/bippo-seed7/checkpoint_000001/algorithm_state.pkl")
+    heavy += ("run1/bippo-seed7/events.out.tfevents.1", ".git/objects/a", ".venv/bin/python", "build/lib/envs/rng.py")
+    for name in (*own, *heavy, *code):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("x")
+    for name in (".gitignore", ".rayignore"):
+        shutil.copy(ROOT / name, project / name)
+    assert sent(project, tmp_path / "project.zip") == {*own, *code, ".gitignore", ".rayignore"}
+    files = sent(ROOT, tmp_path / "root.zip")
+    assert code <= files and (tmp_path / "root.zip").stat().st_size < 2**20
 
 
 def test_the_cluster_file_is_one_that_ray_takes() -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from quick_federation import TINY, NullExecutor, quick
 
 import envs
 from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking
+from bippo_rllib.deploy import reports, rewards
 from bippo_rllib.selection import budget_sampler
+from envs import observation
 from envs.agent_ids import agent_id, client_name
-from envs.rules import budget
+from envs.rules import budget, reward
 from envs.rules.churn import ChurnEvent
 from envs.training import aggregation
 
@@ -66,3 +73,33 @@ def test_agents_of_a_federation_act_with_a_policy_for_each_client() -> None:
     agents = quick(churn=events).possible_agents
     policy_of = BippoConfig().policy_mapping_fn
     assert [policy_of(agent) for agent in agents] == [f"client_{client:03d}" for client in (0, 0, 1, 2, 3)]
+
+
+SHARES = st.floats(0.0, 1.0)
+CLIENTS = st.lists(
+    st.tuples(SHARES, st.integers(1, 10**6), st.floats(0.0, 1e9), st.booleans(), st.booleans()), min_size=1, max_size=40
+)
+
+
+@given(clients=CLIENTS, budget_j=st.one_of(st.floats(0.0, 1e9), st.just(math.inf)), high=st.floats(0.0, 10.0, width=32))
+def test_a_selector_makes_of_reports_what_agents_observe(clients, budget_j, high):
+    """Of the live ones, whatever size and accuracy those have that are away."""
+    *columns, away = (np.array(column) for column in zip(*clients, strict=True))
+    live = np.flatnonzero(~away)
+    if not len(live):
+        return
+    accuracies, samples, costs, trained = columns
+    state = SimpleNamespace(accuracies=accuracies, live=tuple(live.tolist()), costs_j=costs, participated=trained)
+    bounds = observation.observation_space(high).high
+    with np.errstate(over="ignore"):
+        expected = observation.observation_rows(state, live, samples, budget_j, bounds)
+        rows = reports.observation_rows(
+            *(column[live] for column in columns), budget=budget_j, largest=float(samples.max()), high=bounds
+        )
+    assert rows.dtype == expected.dtype and rows.tobytes() == expected.tobytes()
+
+
+@given(previous=SHARES, current=SHARES)
+def test_a_selector_pays_what_the_environment_pays(previous, current):
+    assert rewards.accuracy_reward(previous, current) == reward.accuracy_reward(previous, current)
+    assert rewards.effect_reward(current - previous) == reward.effect_reward(previous, current)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import torch
 from PIL import Image
 from tiny_data import labels, pixels, write_cifar_batches, write_idx, write_image_folders
 
+from envs import FederationConfig
 from envs.data import datasets, image_folders
 from envs.data.client_samples import ResidentSamples, Samples
 
@@ -77,10 +81,23 @@ def test_image_values_are_exact(tmp_path):
     np.testing.assert_array_equal(dataset.train_images.numpy(), expected)
 
 
-def test_bippo_data_is_looked_into(tmp_path, monkeypatch):
+def test_bippo_data_is_looked_into_where_no_other_folder_is_named(tmp_path, monkeypatch):
     write_idx(tmp_path)
     monkeypatch.setenv("BIPPO_DATA", str(tmp_path))
     assert len(datasets.load_dataset("fashion_mnist").train_labels) == 60
+    with pytest.raises(ValueError, match=r"no fashion_mnist data found; looked in .*elsewhere"):
+        datasets.load_dataset("fashion_mnist", tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_where_data_lies_is_settled_on_construction(tmp_path, monkeypatch, by_variable):
+    monkeypatch.chdir(tmp_path)
+    if by_variable:
+        monkeypatch.setenv("BIPPO_DATA", "data")
+    config = FederationConfig(data_dir=None if by_variable else "data")
+    monkeypatch.setenv("BIPPO_DATA", "elsewhere")
+    monkeypatch.chdir("/")
+    assert config.data_dir == str(tmp_path / "data")
 
 
 def test_digits_are_split_once_and_for_all():
@@ -137,14 +154,30 @@ def test_a_broken_image_in_a_zip_is_named(tmp_path):
     broken = sorted((folder / "train" / "class_3").iterdir())[0]
     broken.write_bytes(b"no image")
     shutil.make_archive(str(tmp_path / "cifar"), "zip", folder)
-    with pytest.raises(ValueError, match=rf"corrupt image file .*cifar.zip/train/class_3/{broken.name}"):
+    with pytest.raises(ValueError, match=rf"cannot read .*cifar.zip/train/class_3/{broken.name}"):
         datasets.load_dataset("image_folder", tmp_path / "cifar.zip")
 
 
 def test_a_zip_that_holds_something_else_is_to_be_unzipped(tmp_path):
-    (tmp_path / "cifar10-images.zip").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"unzip .*cifar10-images.zip"):
+    archive = tmp_path / "cifar10-images.ZIP"
+    archive.write_bytes(b"PK\3\4cut off")
+    with pytest.raises(ValueError, match=rf"{archive} is no whole zip archive"):
         datasets.load_dataset("cifar10", tmp_path)
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("something", "else")
+    for root in (tmp_path, archive):
+        with pytest.raises(ValueError, match=rf"unzip {archive} and point to the folder"):
+            datasets.load_dataset("cifar10", root)
+
+
+def test_cifar10_archive_may_be_pointed_to(tmp_path):
+    archive = write_cifar_batches(tmp_path, archive=True) / "cifar-10-python.tar.gz"
+    assert len(datasets.load_dataset("cifar10", archive).test_labels) == 50
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(ValueError, match=f"looked in {tmp_path / 'typo'}, which does not exist"):
+        datasets.load_dataset("cifar10", tmp_path / "typo")
 
 
 def test_unknown_name():
@@ -158,7 +191,7 @@ def test_corrupt_image_is_named(tmp_path, suffix, content):
     write_image_folders(tmp_path, suffix=suffix)
     broken = tmp_path / "train" / "class_3" / f"0013.{suffix}"
     broken.write_bytes(broken.read_bytes()[:150] if content is None else content)
-    with pytest.raises(ValueError, match=f"corrupt image file {broken}; replace or remove it"):
+    with pytest.raises(ValueError, match=f"cannot read {broken}: .*; replace or remove it"):
         datasets.load_dataset("cifar10", tmp_path)
 
 
@@ -170,14 +203,17 @@ def test_odd_sized_image_is_named(tmp_path):
         datasets.load_dataset("cifar10", tmp_path)
 
 
-def test_truncated_original_files_are_named(tmp_path):
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-100], lambda content: content[:40] + b"#" * 9 + content[49:]]
+)
+def test_damaged_original_files_are_named(tmp_path, damage):
     path = write_idx(tmp_path / "idx") / "train-images-idx3-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=f"corrupt or truncated file {path}"):
+    path.write_bytes(damage(path.read_bytes()))  # gzip: EOFError, zlib.error
+    with pytest.raises(ValueError, match=f"cannot read {path}: .+; download it again"):
         datasets.load_dataset("fashion_mnist", tmp_path / "idx")
     path = write_cifar_batches(tmp_path / "cifar") / "cifar-10-batches-py" / "data_batch_2"
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=f"corrupt or truncated file {path}"):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=f"cannot read {path}: .+; download it again"):
         datasets.load_dataset("cifar10", tmp_path / "cifar")
 
 
@@ -201,6 +237,25 @@ def test_images_are_decoded_once(tmp_path, monkeypatch):
     cache.write_bytes(b"unreadable")
     datasets._load.cache_clear()
     assert torch.equal(datasets.load_dataset("image_folder", tmp_path / "data").test_images, first.test_images)
+
+
+def test_a_cache_that_cannot_be_kept_leaves_nothing_behind(tmp_path, monkeypatch):
+    write_image_folders(tmp_path / "data")
+    _, hard = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # as a full disk
+    try:
+        assert len(datasets.load_dataset("image_folder", tmp_path / "data").train_labels) == 40
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list((tmp_path / "cache").rglob("*.*"))
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    datasets._load.cache_clear()
+    assert len(datasets.load_dataset("image_folder", tmp_path / "data").train_labels) == 40
 
 
 def test_a_changed_image_is_decoded_again(tmp_path):

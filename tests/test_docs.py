@@ -65,7 +65,7 @@ def test_modules_and_names_that_a_page_names_are_there(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_on_a_page_can_be_run(page):
-    for name in re.findall(r"python -m ((?:envs|experiments)[\w.]*)", read(page)):
+    for name in re.findall(r"python -m ((?:bippo_rllib|envs|experiments)[\w.]*)", read(page)):
         known = modules(name.partition(".")[0])
         assert f"{name}.__main__" in known or '__name__ == "__main__"' in known[name].read_text(), name
 

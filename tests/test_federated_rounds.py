@@ -391,6 +391,21 @@ def test_resnet18_on_cifar_files(tmp_path):
     assert not torch.equal(before[11_173_962:], after[11_173_962:])
 
 
+@pytest.mark.parametrize(
+    ("train_samples", "batch_size", "client"), [(33, None, 0), ((34, 34, 65, 34), None, 2), (5, 1, 0)]
+)
+def test_a_last_batch_of_one_is_refused_before_anything_trains(train_samples, batch_size, client):
+    # ResNet-18 makes one pixel of 8x8, and batch norm takes no single value.
+    odd = {"model": "resnet18", "train_samples": train_samples, "batch_size": batch_size}
+    with pytest.raises(ValueError, match=rf"client_00{client} has .* its last one has one sample: .* change train_sa"):
+        tiny(**odd)
+    tiny(**odd, on_client_failure="drop")
+    before = torch.random.get_rng_state()
+    tiny(**odd | {"model": None})
+    tiny(model="resnet18", train_samples=34)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
 def test_own_image_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_image_folders(tmp_path / "data", classes=3, per_class=30, size=16)

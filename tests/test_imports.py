@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, import_graph, modules, packages_imported
+from source_tree import ROOT, import_graph, imports, modules, packages_imported
 
 #: Rooms and files of each package from the bottom up. A module imports from lower floors and from its own room; rooms
 #: that share a floor do not know each other.
@@ -17,10 +17,11 @@ FLOORS: dict[str, list[set[str]]] = {
         {"selection"},
         {"policies"},
         {"learning"},
-        {"runners"},
+        {"runners", "deploy"},
+        {"rllib_settings"},
         {"config_checks"},
         {"config"},
-        {"bippo", "central"},
+        {"bippo", "central", "export"},
         {"bippo_rllib"},
     ],
     "envs": [
@@ -36,13 +37,14 @@ FLOORS: dict[str, list[set[str]]] = {
         {"envs"},
     ],
     "experiments": [
-        {"scenario", "selectors"},
+        {"scenario", "selectors", "in_the_way"},
         {"scenarios", "methods"},
         {"results"},
         {"cli", "own_methods"},
         {"study"},
         {"report"},
-        {"benchmark", "tune_bippo"},
+        {"benchmark", "tune_bippo", "commands"},
+        {"__main__"},
         {"experiments"},
     ],
 }
@@ -53,16 +55,21 @@ EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 RAY_FREE = [
     "bippo_rllib",
     "bippo_rllib.central.update",
+    "bippo_rllib.deploy.client_selector",
+    "bippo_rllib.export",
     "bippo_rllib.learning.adam",
     "bippo_rllib.learning.objectives",
     "bippo_rllib.learning.participation_buffer",
+    "bippo_rllib.learning.policy_trainer",
     "bippo_rllib.learning.ppo_update",
     "bippo_rllib.policies.actor_critic",
-    "bippo_rllib.policies.client_selector",
     "bippo_rllib.policies.macs",
+    "bippo_rllib.policies.policy_stack",
     "bippo_rllib.policies.saved_policies",
     "bippo_rllib.selection.budget_sampler",
+    "bippo_rllib.selection.representativeness",
 ]
+POSIX_MODULES = ("curses", "fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 KNOWS_RAY = "envs.training.ray_executor"
 
 BLOCK_RAY = """
@@ -126,6 +133,33 @@ def test_the_exceptions_are_still_needed() -> None:
 
 def test_one_file_of_envs_knows_ray() -> None:
     assert [module for module, path in modules("envs").items() if "ray" in packages_imported(path)] == [KNOWS_RAY]
+
+
+def test_every_module_imports_where_what_only_posix_has_is_missing() -> None:
+    """As on Windows, which this runs on no more than on macOS: other packages see to themselves and come first."""
+    found = {module: path for package in FLOORS for module, path in modules(package).items()}
+    others = {name for path in found.values() for name in imports(path)}
+    run(
+        f"found, others, posix = {sorted(found)}, {sorted(others)}, {POSIX_MODULES!r}"
+        + """
+import contextlib, importlib, os, signal, sys
+
+for name in others:
+    if name.partition(".")[0] not in ("bippo_rllib", "envs", "experiments", *posix):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+sys.modules.update(dict.fromkeys(posix))
+windows = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM", "SIG_DFL", "SIG_IGN"}
+for module, missing in (
+    (signal, [name for name in vars(signal) if name.startswith("SIG") and name not in windows]),
+    (os, ["fork", "getuid", "getgid", "killpg", "sched_getaffinity", "sysconf", "uname"]),
+):
+    for name in missing:
+        delattr(module, name)
+for module in found:
+    importlib.import_module(module)
+"""
+    )
 
 
 def test_what_needs_no_ray_works_in_a_process_without_it() -> None:

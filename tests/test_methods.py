@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from bippo_rllib import Bippo
-from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
 from envs import ChurnEvent
 from envs.round_result import RoundResult
 from envs.training import serial_executor
@@ -106,14 +105,14 @@ def test_a_seed_fixes_every_method_through_churn_and_a_restart(method: str, ray_
 
 
 def test_only_methods_that_rank_by_loss_have_it_computed() -> None:
-    with_loss = {name for name in METHODS if config(name).env_config[KEYWORDS_KEY].get("with_loss")}
+    with_loss = {name for name in METHODS if config(name).env_config.get("with_loss")}
     assert with_loss == {"poc", "pocd", "oort"}
 
 
 def test_a_setting_that_contradicts_a_method_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^poc needs env\.with_loss=True, but it is set to False$"):
         config("poc", {"env.with_loss": False})
-    assert config("bippo", {"env.with_loss": True}).env_config[KEYWORDS_KEY]["with_loss"]
+    assert config("bippo", {"env.with_loss": True}).env_config["with_loss"]
 
 
 def test_the_number_of_candidates_reaches_the_published_power_of_choice_only() -> None:
@@ -131,11 +130,7 @@ def test_a_setting_of_a_method_that_is_not_in_the_study_is_refused() -> None:
 
 
 def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
-    charged = {
-        name
-        for name in METHODS
-        if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config[KEYWORDS_KEY]
-    }
+    charged = {name for name in METHODS if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config}
     assert set(METHODS) - charged == {"fedavg", "oort", "oracle"}
 
 

@@ -7,11 +7,10 @@ from toy_envs import Workers
 
 from bippo_rllib import ParallelEnvAdapter
 from bippo_rllib.policies.agents import policy_of, policy_spaces
-from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY
 
 
 def adapter(**keywords) -> ParallelEnvAdapter:
-    return ParallelEnvAdapter({FACTORY_KEY: Workers, KEYWORDS_KEY: keywords})
+    return ParallelEnvAdapter(Workers(**keywords))
 
 
 def test_constructing_does_not_reset():
@@ -78,7 +77,7 @@ class Growing(Workers):
 
 
 def test_agents_and_spaces_follow_an_environment_that_grows():
-    env = ParallelEnvAdapter({FACTORY_KEY: Growing, KEYWORDS_KEY: {"num_workers": 2}})
+    env = ParallelEnvAdapter(Growing(num_workers=2))
     env.reset(seed=0)
     before = env.possible_agents
     env.parallel_env.join("worker_77")
@@ -92,7 +91,7 @@ def test_agents_and_spaces_follow_an_environment_that_grows():
 
 
 def test_spaces_of_all_policies_cost_one_question_each():
-    env = ParallelEnvAdapter({FACTORY_KEY: Growing, KEYWORDS_KEY: {"num_workers": 50}})
+    env = ParallelEnvAdapter(Growing(num_workers=50))
     assert len(policy_spaces(env, policy_of)) == env.parallel_env.asked == 50
 
 
@@ -100,7 +99,7 @@ def test_an_environment_without_state_says_so():
     class Stateless(Workers):
         get_state = property()  # hides the method: hasattr is False
 
-    env = ParallelEnvAdapter({FACTORY_KEY: Stateless})
+    env = ParallelEnvAdapter(Stateless())
     env.reset(seed=0)
     assert env.get_state() is None
     with pytest.raises(AttributeError):

@@ -57,6 +57,22 @@ def test_a_device_of_the_users_own_is_shared_by_serial_trials():
     assert place(on_gpu, [Resources(8, 1)]) == Placement(4, Execution("serial", device="cuda:0"), gpu_share=0.25)
 
 
+def test_trials_that_would_be_read_as_one_are_refused():
+    settings = {"env.energy_meter": "rapl"}
+    asked = dataclasses.replace(study(), settings=settings)
+    with pytest.raises(
+        ValueError, match=r"^energy_meter rapl .* 4 clients would train at once; use --parallel-trials 1"
+    ):
+        place(asked, [Resources(4)])
+    assert place(dataclasses.replace(study(1), settings=settings), [Resources(4)]).side_by_side == 1
+    on_gpus = dataclasses.replace(study(), settings={"env.energy_meter": "nvml"}, execution=Execution(num_actors=1))
+    assert place(dataclasses.replace(on_gpus, parallel_trials=2), [Resources(8, 2)]).side_by_side == 2
+    with pytest.raises(
+        ValueError, match=r"^energy_meter nvml reads a whole GPU, of which each training would have 0\.5"
+    ):
+        place(dataclasses.replace(on_gpus, parallel_trials=4), [Resources(8, 2)])
+
+
 def test_one_trial_must_fit():
     with pytest.raises(ValueError, match=r"need 2 CPUs and 2 GPUs = 2 x .*, the Ray cluster has 8 CPUs and 1 GPU"):
         place(study(executor="ray", num_actors=2, gpus_per_actor=1), [Resources(8, 1)])
@@ -104,7 +120,7 @@ def test_flags_reach_the_study(capsys):
         ("--executor rays", "executor is 'rays'; choose one of auto, serial, ray"),
         ("--executor ray --num-actors 9999", "the FL actors need 9999 CPUs and 0 GPUs"),
         ("--set env.num_actors=2", "--set env.num_actors: use --num-actors for this one"),
-        ("--executor serial --num-actors 2", "executor='serial' has no actors"),
+        ("--executor serial --num-actors 2", "--executor='serial' has no actors"),
     ):
         assert tune_bippo.main(arguments.split()) == 2
         assert message in capsys.readouterr().err

@@ -15,6 +15,7 @@ from actor_hosts import OneFails, hosted_executor
 
 import envs
 from envs.training import ray_executor
+from envs.training.client_worker import torch_threads
 from envs.training.executors import new_executor
 from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
@@ -55,6 +56,16 @@ class SerialOneFails(SerialExecutor):
 def test_same_bits_as_serial(reference, actor_hosts, num_actors):
     env = envs.FederatedRounds(config(), lambda config: hosted_executor(actor_hosts, config, num_actors))
     assert rounds_of(env, 5) == reference
+
+
+def test_the_bits_follow_the_federations_threads_and_not_the_processs(reference, actor_hosts):
+    with torch_threads(2):
+        assert rounds_of(envs.FederatedRounds(config(executor="serial")), 5) == reference
+        assert torch.get_num_threads() == 2
+    two = {"torch_threads": 2, "train_samples": 50}
+    serial = rounds_of(envs.FederatedRounds(config(executor="serial", **two)), 2)
+    in_actor = envs.FederatedRounds(config(**two), lambda config: hosted_executor(actor_hosts, config, 1))
+    assert rounds_of(in_actor, 2) == serial
 
 
 def test_weights_travel_once_a_round_and_every_actor_is_called_once_a_phase(actor_hosts, monkeypatch):

@@ -7,11 +7,12 @@ import json
 import signal
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from ray import tune
 from row_factory import make_rows, write_trial
-from study_runs import Snapshot, TunerHere, assert_same_rows, rows_so_far, run_and_signal
+from study_runs import Snapshot, TunerHere, assert_same_rows, final_state, rows_so_far, run_and_signal
 
 from experiments import tune_bippo
 from experiments.results.checkpoints import (
@@ -23,8 +24,8 @@ from experiments.results.checkpoints import (
     write_manifest,
 )
 from experiments.results.files import study_lock
-from experiments.results.rows import ROWS_FILE, read_rows
-from experiments.results.run_info import RunInfo, write_run_info
+from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
 from experiments.study.resume import study_to_resume
@@ -64,7 +65,7 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
         (newer / "manifest.json").write_text((newer / "manifest.json").read_text()[:40])
     assert checkpoint_at(newer) is None
     assert newest_checkpoint(trial).round == 5
-    assert make_ready(trial) == str(trial / RESUMED)
+    assert make_ready(trial, 50) == str(trial / RESUMED)
     assert checkpoint_at(trial / RESUMED).round == 5
     assert sorted(path.name for path in trial.iterdir()) == [RESUMED, ROWS_FILE]
     assert rounds_in(trial) == [1, 2, 3, 4, 5]
@@ -73,22 +74,22 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
 def test_without_a_checkpoint_the_trial_starts_over(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     (trial / "checkpoint_000000").mkdir()
-    assert make_ready(trial) == ""
+    assert make_ready(trial, 50) == ""
     assert list(trial.iterdir()) == []
 
 
 def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    assert make_ready(trial) == ""
+    assert make_ready(trial, 50) == ""
 
 
 def test_a_resumed_trial_that_is_killed_again_goes_on_from_the_same_checkpoint(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 7)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    first = make_ready(trial)
+    first = make_ready(trial, 50)
     (trial / "checkpoint_000000").mkdir()  # the next one, hardly begun
-    assert make_ready(trial) == first
+    assert make_ready(trial, 50) == first
     assert checkpoint_at(Path(first)).round == 5
 
 
@@ -155,7 +156,7 @@ def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nothing to resume"):
+    with pytest.raises(ValueError, match="has no readable run"):
         study_to_resume(tmp_path)
 
 
@@ -169,8 +170,6 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     code, stderr = run_and_signal(TINY, folder, 2, signal.SIGTERM)
     assert code == tune_bippo.EXIT_INTERRUPTED
     assert stderr.strip().splitlines() == [
-        f"stopping; rows are kept in {folder} ...",
-        "",
         f"interrupted; what was written until now is kept in {folder}",
         f"resume with: python -m experiments.tune_bippo --resume {folder}",
     ]
@@ -228,3 +227,62 @@ def test_a_study_with_churn_reads_back_unchanged(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match="scenario churn was"):
         study_to_resume(tmp_path)
+
+
+def study_arguments(folder: Path, *more: str) -> list[str]:
+    """Three methods whose learners, samplers and states differ."""
+    study = ["--methods", "bippo", "ppo", "oort", "--seeds", "7", "--checkpoint-every", "2", "--parallel-trials", "1"]
+    return [*study, "--results-dir", str(folder), *more]
+
+
+@pytest.mark.slow
+def test_a_finished_study_is_extended_and_repeated(
+    tune_here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune_bippo, "_print_report", lambda study: None)
+    extended, undisturbed, repeated = tmp_path / "extended", tmp_path / "undisturbed", tmp_path / "repeated"
+    assert tune_bippo.main(study_arguments(extended, "--rounds", "6")) == 0
+    until_then = read_rows(extended)
+    assert tune_bippo.main(["--resume", str(extended), "--rounds", "9", "--checkpoint-every", "2"]) == 0
+    assert "resuming 3 trials of 9 rounds" in capsys.readouterr().out
+    assert tune_bippo.main(study_arguments(undisturbed, "--rounds", "9")) == 0
+    assert_same_rows(extended, undisturbed)
+    assert rows_so_far(extended) == 9 and final_state(extended / "bippo-seed7") == final_state(
+        undisturbed / "bippo-seed7"
+    )
+    kept = read_rows(extended).query("round <= 6").reset_index(drop=True)
+    pd.testing.assert_frame_equal(*(r.drop(columns=list(TIMING_COLUMNS)) for r in (kept, until_then)), check_exact=True)
+    assert tune_bippo.main(["--config", str(extended / "run.json"), "--results-dir", str(repeated)]) == 0
+    assert_same_rows(repeated, undisturbed)
+    record = read_run_info(repeated)
+    assert (record.rounds, record.resumed) == (9, []) and "--config" in record.command
+
+
+def test_what_would_be_another_study_is_not_extended(tmp_path: Path) -> None:
+    for why, changes in {
+        "less than the 60": {"rounds": 60, "federation": dict(SCENARIOS["digits"].federation)},
+        "when clients of churn join": {"scenario": "churn", "federation": SCENARIOS["churn"].federation_for(6)},
+        "which settings a search stops": {"search": {"lr": "choice([0.1])"}, "draws": [{"lr": "0.1"}]},
+    }.items():
+        write_run_info(tmp_path, info(**changes))
+        with pytest.raises(ValueError, match=why):
+            study_to_resume(tmp_path, rounds=9, force=True)
+    trace = tmp_path / "trace.csv"
+    trace.write_text("client,join_round,leave_round\n0,7,\n")
+    settings = {"env.churn_trace": str(trace)}
+    write_run_info(
+        tmp_path, info(settings=settings, federation={**SCENARIOS["digits"].federation, "churn_trace": str(trace)})
+    )
+    assert study_to_resume(tmp_path, rounds=7).rounds == 7
+    with pytest.raises(ValueError, match="clients that join after round 6"):
+        study_to_resume(tmp_path, rounds=9)
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--config"])
+def test_what_a_record_says_is_not_said_again(tmp_path: Path, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run_info(tmp_path, info())
+    assert tune_bippo.main([flag, str(tmp_path), "--seeds", "8"]) == 2
+    assert capsys.readouterr().err == f"error: {flag} takes what to run from run.json; leave out --seeds\n"
+    (tmp_path / "run.json").write_text("{")
+    assert tune_bippo.main([flag, str(tmp_path)]) == 2
+    assert f"{tmp_path} has no readable run.json; name a folder a study wrote" in capsys.readouterr().err

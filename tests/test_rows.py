@@ -33,7 +33,7 @@ def test_columns_name_their_unit_and_meaning_in_the_file(tmp_path: Path) -> None
     assert schema.names == [column.name for column in COLUMNS]
     assert schema.field("energy_j").metadata[b"unit"] == b"J"
     assert all(schema.field(column.name).metadata[b"meaning"] for column in COLUMNS)
-    assert set(TIMING_COLUMNS) == {column.name for column in COLUMNS if column.unit == "s"}
+    assert set(TIMING_COLUMNS) == {column.name for column in COLUMNS if column.unit == "s"} | {"measured_j"}
 
 
 def test_rows_are_ordered_whatever_the_folders_are_called(tmp_path: Path) -> None:
@@ -105,6 +105,15 @@ def test_a_corrupt_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.Cap
     good.write_bytes(b"")
     with pytest.raises(ValueError, match="none of the 2"):
         read_rows(tmp_path)
+
+
+def test_a_file_from_before_meters_is_read_all_the_same(tmp_path: Path) -> None:
+    path = write_trial(tmp_path, make_rows(ACCURACY))
+    pq.write_table(pq.read_table(path).drop_columns(["selection_j", "measured_j"]), path)
+    write_trial(tmp_path, make_rows(ACCURACY, seed=28, measured_j=3.5))
+    read = read_rows(tmp_path)
+    assert read["measured_j"].fillna(-1.0).tolist() == [-1.0] * 3 + [3.5] * 3
+    assert RowWriter(path.parent).continue_after(2)[1]["round"] == 2
 
 
 def test_a_foreign_parquet_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

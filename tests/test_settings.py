@@ -37,6 +37,7 @@ def test_federation_settings_are_told_apart_by_their_prefix() -> None:
         (["lr="], "--set 'lr=' is not key=value"),
         (["lr=1", "lr=2"], "--set names lr twice"),
         (["seed=3"], "--set seed: use --seeds"),
+        (["evaluation_interval=3"], r"--set evaluation_interval: use Bippo.from_checkpoint\(...\).evaluate\(\)"),
         (["env.rounds=3"], "--set env.rounds: use --rounds"),
     ],
 )

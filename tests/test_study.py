@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from study_runs import assert_same_rows
 
 from envs.execution import Execution
 from experiments.report.report import build_report
@@ -56,6 +58,19 @@ def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     check_study(tiny)
     assert run_study(tiny) == []
     return folder
+
+
+def test_a_study_without_a_counter_says_so_and_uses_the_formula(
+    tune_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envs.training.energy_counters.POWERCAP", tmp_path / "none")
+    said, asked = StringIO(), {"methods": ("fedavg",), "seeds": (7,), "parallel_trials": 1}
+    for meter in ("formula", "rapl"):
+        study = tiny_study(tmp_path / meter, settings={"env.energy_meter": meter}, **asked)
+        assert run_study(study, said) == []
+    (line,) = [line for line in said.getvalue().splitlines() if line.startswith("energy_meter rapl cannot be read, ")]
+    assert f"no processor package in {tmp_path / 'none'}" in line
+    assert_same_rows(tmp_path / "formula", tmp_path / "rapl")
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +171,18 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
     env = config.env(config.env_config).parallel_env
     assert (env.config.local_epochs, env.config.alpha, env.config.rounds, env.config.seed) == (2, 2.0, 3, 3)
+
+
+def test_trials_are_told_where_data_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They run in other folders, and in processes that may have been started before the variable was set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BIPPO_DATA", "data")
+    by_variable = tiny_study(Path("/nowhere"), methods=("ippo",), seeds=(3,))
+    by_flag = replace(by_variable, data_dir="/flag")
+    serial = Placement(1, Execution("serial"))
+    found = [param_space(study, serial)["federation"]["data_dir"] for study in (by_variable, by_flag)]
+    assert found == [str(tmp_path / "data"), "/flag"]
+    assert "data_dir" not in by_variable.run_info.federation  # resumed, the study asks the variable again
 
 
 def asha_decides(scheduler: SeedwiseASHA, seed: int, number: int, accuracy: float, iteration: int = 2) -> str:

@@ -21,6 +21,14 @@ class Step(ABC):
         """Environment steps."""
         return 1
 
+    def env_steps(self) -> int:
+        """Likewise, as RLlib asks."""
+        return 1
+
+    def agent_steps(self) -> int:
+        """Agents whose experience it is."""
+        return len(self.observations)
+
     @property
     @abstractmethod
     def num_participants(self) -> int:

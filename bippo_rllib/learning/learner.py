@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.episode_experience import from_episode
 from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
-from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, update_policies
+from bippo_rllib.learning.policy_trainer import PolicyTrainer
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics
 from bippo_rllib.learning.step_learner import StepLearner
 from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import PolicyShape
@@ -24,9 +24,11 @@ class BippoLearner(StepLearner[StepExperience]):
     """Independent PPO on participations only, batched over policies.
 
     Attributes:
+        trainer: What the policies learn with.
         buffer: Participations that wait until a policy's batch is full.
     """
 
+    trainer: PolicyTrainer
     buffer: ParticipationBuffer
 
     @property
@@ -42,15 +44,8 @@ class BippoLearner(StepLearner[StepExperience]):
 
     def configure_optimizers(self) -> None:
         """Adam moments and participation buffer of every slot in the bank."""
-        layout = self.bank.layout
-        self.adam = StackedAdam(self.bank.capacity, layout.size)
-        self.buffer = ParticipationBuffer(self.bank.capacity, self.config.policy_batch_size, layout.obs_dim)
-
-    def grow_to_bank(self) -> None:
-        """Grows Adam and buffer to the bank's capacity; new moments and buffers are empty."""
-        if self.bank.capacity > len(self.adam.all.steps):
-            self.adam.grow(self.bank.capacity)
-            self.buffer.grow(self.bank.capacity)
+        self.trainer = PolicyTrainer(self.bank, self.config.policy_batch_size)
+        self.adam, self.buffer = self.trainer.adam, self.trainer.buffer
 
     def load_policies(self, state: Mapping[str, Any]) -> None:
         """Weights from a checkpoint's state dict; Adam and the buffer start afresh."""
@@ -58,7 +53,7 @@ class BippoLearner(StepLearner[StepExperience]):
         self.configure_optimizers()
 
     def _follow_policies(self) -> None:
-        self.grow_to_bank()
+        self.trainer.grow()
 
     def _as_step(self, episode: StepExperience | MultiAgentEpisode) -> StepExperience:
         if isinstance(episode, StepExperience):
@@ -66,26 +61,10 @@ class BippoLearner(StepLearner[StepExperience]):
         return from_episode(episode, self.config.failed_key, self.bank.slots)
 
     def _store(self, step: StepExperience) -> None:
-        ids = self.bank.ids
-        trained = [i for i, slot in enumerate(step.slots.tolist()) if self.should_module_be_updated(ids[slot])]
-        if trained:
-            self.buffer.add(
-                step.slots[trained],
-                step.observations[trained],
-                step.next_observations[trained],
-                step.log_probs[trained],
-                step.rewards[trained],
-            )
-        if step.episode_over:
-            self.buffer.end_sequences(np.arange(self.bank.capacity))
-        else:
-            self.buffer.end_sequences(step.departed)
+        self.trainer.store(step, self.should_module_be_updated)
 
     def _update_full(self) -> UpdateStatistics | None:
-        batch = self.buffer.take_full()
-        if batch is None:
-            return None
-        return update_policies(self.bank.flat, self.bank.layout, self.adam, batch, PPOSettings.of(self.config))
+        return self.trainer.update_full(PPOSettings.of(self.config))
 
     @property
     def _ids_by_slot(self) -> Sequence[str]:
@@ -107,7 +86,7 @@ class BippoLearner(StepLearner[StepExperience]):
 
     def _slots_of_all(self, policy_ids: list[str]) -> np.ndarray:
         """Slots of the named policies, which must be all there are."""
-        self.grow_to_bank()
+        self.trainer.grow()
         only_saved = sorted(set(policy_ids) - set(self.bank.slots))
         only_here = sorted(set(self.bank.slots) - set(policy_ids))
         if only_saved or only_here:

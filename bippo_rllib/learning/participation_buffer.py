@@ -40,7 +40,7 @@ class ParticipationBuffer:
     """
 
     def __init__(self, num_policies: int, batch_size: int, obs_dim: int) -> None:
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._counts = np.zeros(num_policies, dtype=np.int64)
         self._observations = np.zeros((num_policies, batch_size, obs_dim), dtype=np.float32)
         self._next_observations = np.zeros_like(self._observations)
@@ -67,7 +67,7 @@ class ParticipationBuffer:
             ValueError: If the batch of one of them is full.
         """
         counts = self._counts[slots]
-        if (counts >= self._batch_size).any():
+        if (counts >= self.batch_size).any():
             raise ValueError("a policy's batch is full and was not taken; update it before it acts again")
         self._observations[slots, counts] = observations
         self._next_observations[slots, counts] = next_observations
@@ -83,7 +83,7 @@ class ParticipationBuffer:
 
     def take_full(self) -> ParticipationBatch | None:
         """Removes and returns all full batches, in slot order; None if there is none."""
-        slots = np.flatnonzero(self._counts == self._batch_size)
+        slots = np.flatnonzero(self._counts == self.batch_size)
         if slots.size == 0:
             return None
         self._counts[slots] = 0

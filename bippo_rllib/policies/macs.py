@@ -10,6 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 
+#: Passes that training on a sample is worth: one forward, and about two backward.
+TRAINING_FACTOR = 3
+
 
 def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: int = 2) -> int:
     """MACs of one actor and one critic on one observation.
@@ -29,6 +32,11 @@ def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE) -> int
     """
     joint_inputs = 1 + 4 * num_clients
     return policy_macs(obs_dim=joint_inputs, hidden_size=hidden_size, num_actions=num_clients)
+
+
+def training_macs(macs_per_sample: float, samples: float, epochs: int) -> float:
+    """MACs of training: ``samples x epochs x 3 x forward``."""
+    return TRAINING_FACTOR * macs_per_sample * samples * epochs
 
 
 def count_macs(module: nn.Module, example_input: Any) -> int:

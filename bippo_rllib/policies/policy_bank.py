@@ -13,62 +13,39 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule, MultiRLModul
 from ray.rllib.core.rl_module.rl_module import RLModule
 from torch import Tensor
 
-from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, grow_rows, initial_parameters
+from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import common_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy, flat_observation_size, policy_outputs
+from bippo_rllib.policies.policy_stack import PolicyStack
 
 
-class PolicyBank(MultiRLModule):
-    """All client policies as one tensor ``[capacity, size]``, a row each.
+class PolicyBank(PolicyStack, MultiRLModule):
+    """A ``PolicyStack`` as an RLModule.
 
     ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made when first asked for; state
     dicts are what RLlib expects, ``{policy id: {name: array}}``. A checkpoint of the bank is one file whatever the
-    number of policies. A policy keeps the slot (the index of its row) it was given, and capacity doubles, so adding a
-    policy costs O(1) on average and touches no other.
+    number of policies.
 
     ``model_config`` keys: ``policy_ids``, ``hidden_size``, ``seed``.
-
-    Attributes:
-        layout: What lies where in a row.
-        flat: ``[capacity, size]`` parameters.
-        slots: Policy id -> slot.
-        ids: Policy id by slot; removed policies keep their place.
     """
 
     def setup(self) -> None:
         """Builds the policies named in ``model_config``."""
         self.framework = "torch"
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
-        self.layout = ParameterLayout(obs_dim, self.model_config["hidden_size"])
-        self.flat = torch.zeros(0, self.layout.size)
-        self.slots: dict[str, int] = {}
-        self.ids: list[str] = []
         self._rl_modules = _PolicyViews(self)
+        self.begin(ParameterLayout(obs_dim, self.model_config["hidden_size"]), self.model_config["seed"])
         self.add_policies(self.model_config["policy_ids"])
 
-    @property
-    def capacity(self) -> int:
-        """Rows in the stack, those of no policy included."""
-        return self.flat.shape[0]
-
-    def slots_of(self, policy_ids: Sequence[str]) -> np.ndarray:
-        """``int64[P]`` slots of the named policies."""
-        return np.array([self.slots[policy_id] for policy_id in policy_ids], dtype=np.int64)
-
-    def add_policies(self, policy_ids: Sequence[str]) -> None:
-        """Adds fresh policies, each in a row of its own; every other policy keeps its bits."""
-        new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
-        needed = len(self.ids) + len(new)
-        if needed > self.capacity:
-            self.flat = grow_rows(self.flat, max(2 * self.capacity, needed))
+    def add_policies(self, policy_ids: Sequence[str], rows: Tensor | None = None) -> None:
+        """See ``PolicyStack.add_policies``."""
+        before = self.flat
+        super().add_policies(policy_ids, rows)
+        if self.flat is not before:
             self._rl_modules.refresh()
-        for slot, policy_id in enumerate(new, start=len(self.ids)):
-            self.flat[slot] = initial_parameters(self.layout, self.model_config["seed"], policy_id)
-            self.slots[policy_id] = slot
-        self.ids += new
 
     def remove_policy(self, policy_id: str) -> None:
-        """Forgets a policy; its slot is not reused."""
+        """See ``PolicyStack.remove_policy``."""
         del self._rl_modules[policy_id]
 
     def act(self, slots: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
@@ -81,10 +58,8 @@ class PolicyBank(MultiRLModule):
         Returns:
             ``action_dist_inputs`` ``[P, 2]``, ``actions``, ``action_logp`` and ``participation_suggestion`` ``[P]``.
         """
-        with torch.no_grad():
-            parameters = self.layout.views(self._pick(slots))
-            logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
-            return {column: tensor.numpy() for column, tensor in policy_outputs(logits).items()}
+        outputs = policy_outputs(self.logits(slots, observations))
+        return {column: tensor.numpy() for column, tensor in outputs.items()}
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """``{policy id: {name: array}}`` of the policies asked for, all by default."""
@@ -136,13 +111,6 @@ class PolicyBank(MultiRLModule):
     def _forward_exploration(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
         return self._forward(batch)
 
-    def _pick(self, slots: np.ndarray) -> Tensor:
-        """Parameters in ``slots``; a view, not a copy, where these are consecutive."""
-        first, last = int(slots[0]), int(slots[-1])
-        if last - first + 1 == len(slots) and bool((np.diff(slots) == 1).all()):
-            return self.flat[first : last + 1]
-        return self.flat[torch.from_numpy(slots)]
-
 
 class _PolicyViews(MutableMapping[str, ClientPolicy]):
     """The bank's policies as RLModules, each made when first asked for; parameters are views of the bank's rows."""
@@ -154,7 +122,7 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
     def __getitem__(self, policy_id: str) -> ClientPolicy:
         if policy_id not in self._made:
             bank = self._bank
-            config = {"hidden_size": bank.layout.hidden_size, "seed": bank.model_config["seed"], "policy_id": policy_id}
+            config = {"hidden_size": bank.layout.hidden_size, "seed": bank.seed, "policy_id": policy_id}
             self._made[policy_id] = ClientPolicy(
                 observation_space=bank.observation_space, action_space=bank.action_space, model_config=config
             )
@@ -165,7 +133,7 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
         self._bank.set_state({policy_id: policy.get_state()})
 
     def __delitem__(self, policy_id: str) -> None:
-        del self._bank.slots[policy_id]
+        PolicyStack.remove_policy(self._bank, policy_id)
         self._made.pop(policy_id, None)
 
     def __contains__(self, policy_id: object) -> bool:

@@ -80,6 +80,12 @@ class SavedPolicies:
             )
 
 
+def absolute(path: Any, filesystem: Any = None) -> Any:
+    """A local path as PyArrow takes it, absolute; a URI, a path on another file system and no path stay as they are."""
+    is_local = isinstance(path, Path) or (isinstance(path, str) and "://" not in path)
+    return str(Path(path).absolute()) if is_local and filesystem is None else path
+
+
 def policies_file(folder: str | Path) -> Path:
     """The one file of a checkpoint that holds its policies.
 

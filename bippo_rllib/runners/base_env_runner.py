@@ -14,8 +14,10 @@ from ray.rllib.utils.metrics import (
     NUM_EPISODES,
     NUM_EPISODES_LIFETIME,
 )
+from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from bippo_rllib.policies.agents import environment_in
+from bippo_rllib.runners.parallel_env import registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 
 RUN_STATE = "run"
@@ -31,6 +33,13 @@ class BaseEnvRunner(MultiAgentEnvRunner):
     def __init__(self, config: Any, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self._clear_counters()
+
+    def make_env(self) -> None:
+        """As the stock runner's; what a registered name makes may also be a ``ParallelEnv``."""
+        name = self.config.env
+        if isinstance(name, str) and _global_registry.contains(ENV_CREATOR, name):
+            self.config.env = registered_env(name, _global_registry.get(ENV_CREATOR, name))
+        super().make_env()
 
     @property
     def sampler_connector(self) -> BudgetSamplerConnector:
@@ -53,7 +62,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         return self.metrics.reduce()
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The stock state and, where the environment has ``get_state``, the running episode."""
+        """The stock state and, where the environment has ``get_state``, the running episode unless it evaluates."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(RUN_STATE, components, not_components):
             state[RUN_STATE] = self._run_state()
@@ -63,7 +72,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """Restores ``get_state``; the next ``sample`` continues the restored episode."""
         super().set_state(state)
         run = state.get(RUN_STATE)
-        if run is not None:
+        if run is not None and not self.config.in_evaluation:
             self._episode_length, self._episode_return = run["counters"]
             observations, infos = self._environment.set_state(run["environment"])
             self._resume(observations, infos, run["episode_over"])
@@ -82,7 +91,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """Continues an episode in the middle, from the observations and infos of that moment."""
 
     def _run_state(self) -> dict[str, Any] | None:
-        if self._needs_initial_reset or not hasattr(self._environment, "get_state"):
+        if self.config.in_evaluation or self._needs_initial_reset or not hasattr(self._environment, "get_state"):
             return None
         state = self._environment.get_state()
         if state is None:

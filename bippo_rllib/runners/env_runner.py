@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
@@ -29,14 +30,16 @@ class BippoEnvRunner(BaseEnvRunner):
     ``AgentColumn``s. Pieces and callbacks get a ``RunningEpisode`` in place of a ``MultiAgentEpisode``.
 
     Attributes:
-        module: The learner's policy bank, so that there are no weights to sync; ``Bippo.setup`` hands it over.
+        module: The learner's policy bank, so that there are no weights to sync; ``Bippo.setup`` hands it over. In
+            evaluation a copy of it, which may grow or start over where the environment has other agents.
     """
 
     module: Any
 
     def make_module(self) -> None:
-        """Makes none: a bank beside the learner's would only cost memory."""
-        self.module = None
+        """Makes one to evaluate with only: beside the learner's it would else cost memory for nothing."""
+        evaluates = self.config.in_evaluation
+        self.module = self.config.get_multi_rl_module_spec(env=self.env.unwrapped).build() if evaluates else None
 
     def get_spaces(self) -> dict[str, Any]:
         """Spaces of the environment and of each policy."""
@@ -80,6 +83,12 @@ class BippoEnvRunner(BaseEnvRunner):
             while ended < num_episodes if num_episodes is not None else len(steps) < (num_timesteps or 1):
                 steps.append(self._step(explore))
                 ended += steps[-1].episode_over
+            make_callback(
+                "on_sample_end",
+                callbacks_objects=self._callbacks,
+                callbacks_functions=self.config.callbacks_on_sample_end,
+                kwargs={"env_runner": self, "metrics_logger": self.metrics, "samples": steps},
+            )
         return steps
 
     def begin(self) -> None:
@@ -104,14 +113,25 @@ class BippoEnvRunner(BaseEnvRunner):
         return [c for c in super().get_checkpointable_components() if c[0] != COMPONENT_RL_MODULE]
 
     def _begin_episode(self, seed: int | None) -> None:
-        observations, infos = self._environment.reset(seed=seed)
         self._clear_counters()
-        self._resume(observations, infos, episode_over=False)
+        self._new_episode(0)
+        observations, infos = self._environment.reset(seed=seed)
+        self._set_latest(observations, infos)
         self._make_on_episode_callback("on_episode_start", 0, [self._episode])
 
+    def _new_episode(self, env_index: int, episodes: Any = None) -> None:
+        self._episode = RunningEpisode(uuid.uuid4().hex, self.config.policy_mapping_fn)
+        self._episode.env_t, self._episode.total_return = self._episode_length, self._episode_return
+        self._make_on_episode_callback("on_episode_created", 0, [self._episode])
+
     def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
-        self._episode = RunningEpisode(uuid.uuid4().hex, [], observations, infos, is_done=episode_over)
-        if not episode_over:
+        self._new_episode(0)
+        self._episode.is_done = episode_over
+        self._set_latest(observations, infos)
+
+    def _set_latest(self, observations: Mapping[str, np.ndarray], infos: Mapping[str, Mapping[str, Any]]) -> None:
+        self._episode.observations, self._episode.infos = observations, infos
+        if not self._episode.is_done:
             self._set_agents(observations)
 
     def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
@@ -164,6 +184,7 @@ class BippoEnvRunner(BaseEnvRunner):
             took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
         return Transition(
             observations=observations,
+            actions=joint_action,
             took_part=took_part,
             log_probs=columns[Columns.ACTION_LOGP].array,
             next_observations=after,
@@ -192,13 +213,12 @@ class BippoEnvRunner(BaseEnvRunner):
 
     def _advance(self, transition: Transition) -> None:
         """Moves the episode past the step and reports it to metrics and callbacks."""
-        episode, departed, over = self._episode, transition.departed, transition.episode_over
-        after = transition.next_observations
-        episode.observations = {a: o for a, o in after.items() if a not in departed} if departed else after
-        episode.infos, episode.is_done, episode.env_t = transition.infos, over, episode.env_t + 1
+        episode, over, after = self._episode, transition.episode_over, transition.next_observations
+        episode.step(transition)
         self._increase_sampled_metrics(1, after, episode)
         self._count(1, float(sum(transition.rewards.values())), over)
-        self._make_on_episode_callback("on_episode_end" if over else "on_episode_step", 0, [episode])
+        for event in ("on_episode_step", "on_episode_end")[: 1 + over]:
+            self._make_on_episode_callback(event, 0, [episode])
         self._ongoing_episodes_for_metrics.clear()
         if not over:
             self._set_agents(episode.observations)

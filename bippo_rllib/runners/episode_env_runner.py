@@ -10,6 +10,7 @@ from ray.rllib.env.env_runner import ENV_STEP_FAILURE
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
+from bippo_rllib.runners.running_episode import RunningEpisode
 
 
 class EpisodeEnvRunner(BaseEnvRunner):
@@ -22,13 +23,24 @@ class EpisodeEnvRunner(BaseEnvRunner):
     """
 
     def sample(self, **kwargs: Any) -> list[MultiAgentEpisode]:
-        """As the stock runner; returned chunks are counted, not kept."""
+        """As the stock runner; callbacks get one summary of the chunks that were returned before, not these."""
         _ = self.sampler_connector  # refuses a missing one before anything is stepped
         episodes = super().sample(**kwargs)
         self._ongoing_episodes_for_metrics.clear()
         for chunk in episodes:
             self._count(len(chunk), chunk.get_return(), chunk.is_done)
+            if not chunk.is_done:
+                self._ongoing_episodes_for_metrics[chunk.id_] = [self._summary(chunk.id_)]
         return episodes
+
+    def _summary(self, episode_id: str) -> RunningEpisode:
+        """Length and return of what has been returned of the running episode, for callbacks at its end."""
+        return RunningEpisode(
+            episode_id,
+            self.config.policy_mapping_fn,
+            env_t=self._episode_length,
+            total_return=self._episode_return,
+        )
 
     def _episode_over(self) -> bool:
         return bool(self.env.unwrapped._autoreset_envs[0])

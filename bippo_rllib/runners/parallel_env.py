@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
 from pettingzoo import ParallelEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
-
-#: Keys of the env_config that ``BippoConfig.environment`` fills in.
-FACTORY_KEY = "parallel_env"
-KEYWORDS_KEY = "parallel_env_keywords"
 
 
 class ParallelEnvAdapter(MultiAgentEnv):
@@ -24,16 +21,13 @@ class ParallelEnvAdapter(MultiAgentEnv):
     which RLlib turns from a truncation into a termination. This one resets when asked, keeps the environment's agent
     order, and reports the common end as ``__all__`` only.
 
-    Args:
-        config: ``{"parallel_env": class or factory, "parallel_env_keywords": its keyword arguments}``.
-
     Attributes:
         parallel_env: The wrapped environment.
         seconds: Wall-clock seconds spent in its ``reset`` and ``step`` so far.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.parallel_env: ParallelEnv = config[FACTORY_KEY](**config.get(KEYWORDS_KEY, {}))
+    def __init__(self, parallel_env: ParallelEnv) -> None:
+        self.parallel_env = parallel_env
         super().__init__()
         self.seconds = 0.0
         self._last: tuple[dict, dict] = ({}, {})
@@ -114,8 +108,41 @@ class ParallelEnvAdapter(MultiAgentEnv):
         self.parallel_env.close()
 
 
-def makes_parallel_env(env: Any) -> bool:
-    """Whether ``env`` is a ``ParallelEnv`` class or a factory of one, not something RLlib knows by itself."""
-    if inspect.isclass(env):
-        return issubclass(env, ParallelEnv)
-    return callable(env)
+def adapted(env: Any) -> Any:
+    """``env``, in an adapter if it is a ``ParallelEnv``."""
+    return ParallelEnvAdapter(env) if isinstance(env, ParallelEnv) else env
+
+
+class EnvMaker:
+    """What RLlib takes for an environment class: called with an ``env_config``, it returns what ``factory`` makes.
+
+    Classes of this kind are pickled without code of ours, so that checkpoints outlive a Python version.
+    """
+
+    factory: Callable[..., Any]
+
+    def __new__(cls, config: Mapping[str, Any]) -> Any:
+        """The environment for an ``env_config``."""
+        return adapted(cls.factory(**config))
+
+
+def rllib_env(env: Any) -> Any:
+    """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes an ``EnvMaker``.
+
+    That has the name of what it makes and is always the same one, and ``env_config`` holds the keyword arguments and
+    nothing else, so that both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an
+    environment class of RLlib's and what this function returned stay as they are.
+    """
+    if not callable(env) or (inspect.isclass(env) and not issubclass(env, ParallelEnv)):
+        return env
+    return _maker(env)
+
+
+@functools.cache
+def _maker(factory: Callable[..., Any]) -> type:
+    return type(getattr(factory, "__name__", "parallel_env"), (EnvMaker,), {"factory": staticmethod(factory)})
+
+
+def registered_env(name: str, creator: Callable[[Mapping[str, Any]], Any]) -> type:
+    """Likewise for what ``creator`` was registered for, which takes the ``env_config`` itself."""
+    return type(name, (), {"__new__": lambda cls, config: adapted(creator(config))})

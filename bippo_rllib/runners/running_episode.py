@@ -2,31 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+#: By agent.
+Entries = Mapping[Any, Any]
+
 
 @dataclass
 class RunningEpisode:
-    """The episode as connector pieces and callbacks see it: the latest observations and infos of the live agents."""
+    """The episode as connector pieces and callbacks see it: what RLlib's ``MultiAgentEpisode`` says of the latest step.
+
+    Length and return are those of the whole episode so far. Agents that left are in ``infos`` and ``rewards`` of the
+    step they left with only.
+    """
 
     id_: str
-    agent_ids: list[str]
-    observations: Mapping[str, np.ndarray]
-    infos: Mapping[str, Mapping[str, Any]]
+    module_of: Callable[..., str]
+    agent_ids: list[str] = field(default_factory=list)  #: live agents, sorted
+    observations: Mapping[str, np.ndarray] = field(default_factory=dict)
+    actions: Mapping[str, int] = field(default_factory=dict)
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    infos: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     env_t: int = 0
+    total_return: float = 0.0
     is_done: bool = False
+    custom_data: dict[str, Any] = field(default_factory=dict)  #: the user's
 
-    def get_observations(self, indices: int = -1) -> Mapping[str, np.ndarray]:
-        """Latest observation of each live agent."""
-        return self.observations
+    def __len__(self) -> int:
+        return self.env_t
 
-    def get_infos(self, indices: int = -1) -> Mapping[str, Mapping[str, Any]]:
-        """Latest info of each live agent."""
-        return self.infos
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"BippoEnvRunner's episode has no {name!r}, it keeps the latest step only; use "
+            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), which runs RLlib's own episodes"
+        )
+
+    def step(self, transition: Transition) -> None:
+        """Moves past a step."""
+        after, departed = transition.next_observations, transition.departed
+        self.observations = {a: o for a, o in after.items() if a not in departed} if departed else after
+        self.actions, self.rewards, self.infos = transition.actions, transition.rewards, transition.infos
+        self.env_t, self.is_done = self.env_t + 1, transition.episode_over
+        self.total_return += float(sum(transition.rewards.values()))
+
+    def env_steps(self) -> int:
+        """Environment steps so far."""
+        return self.env_t
+
+    def get_return(self) -> float:
+        """Sum of all agents' rewards so far."""
+        return self.total_return
+
+    def module_for(self, agent_id: Any) -> str:
+        """Policy that the agent acts with."""
+        return self.module_of(agent_id, self)
+
+    def get_observations(
+        self, indices: int | None = None, agent_ids: Collection[Any] | None = None
+    ) -> Mapping[Any, Any]:
+        """Latest observation of each live agent; see ``get_infos``."""
+        return _latest("observations", self.observations, indices, agent_ids)
+
+    def get_actions(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
+        """Latest action of each agent; see ``get_infos``."""
+        return _latest("actions", self.actions, indices, agent_ids)
+
+    def get_rewards(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
+        """Latest reward of each agent; see ``get_infos``."""
+        return _latest("rewards", self.rewards, indices, agent_ids)
+
+    def get_infos(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
+        """Latest info of each agent.
+
+        Args:
+            indices: -1 for the entry itself; None, as in RLlib, for a list of all there are, here of this one.
+            agent_ids: Agents to leave it at; all by default.
+
+        Raises:
+            ValueError: For other indices.
+        """
+        return _latest("infos", self.infos, indices, agent_ids)
+
+
+def _latest(what: str, entries: Mapping[Any, Any], indices: int | None, agent_ids: Collection[Any] | None) -> Entries:
+    if indices not in (-1, None):
+        raise ValueError(
+            f"{what} at {indices!r} were asked for, but BippoEnvRunner keeps the latest step only (indices=-1); use "
+            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), which runs RLlib's own episodes"
+        )
+    if indices == -1 and agent_ids is None:
+        return entries
+    wanted = entries if agent_ids is None else [agent for agent in agent_ids if agent in entries]
+    return {agent: entries[agent] if indices == -1 else [entries[agent]] for agent in wanted}
 
 
 @dataclass(frozen=True)
@@ -34,6 +105,7 @@ class Transition:
     """One step of the N live agents, in agent order, as policies, sampler and environment left it."""
 
     observations: np.ndarray  #: ``float32[N, obs_dim]`` state they acted in
+    actions: Mapping[str, int]  #: by agent
     took_part: np.ndarray  #: ``bool[N]`` participated, and its work was not lost
     log_probs: np.ndarray  #: ``float32[N]``
     next_observations: Mapping[str, np.ndarray]  #: by agent; joiners too, and departed agents where reported

@@ -8,16 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from bippo_rllib.selection.budget_sampler import log_odds
 from bippo_rllib.selection.columns import finite_info_values
-from bippo_rllib.selection.representativeness import Representativeness
+from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.suggestion_piece import SuggestionPiece
-
-#: Suggestions count as at least this far from 0 and 1, so that none is certain and the prior can always speak.
-_MARGIN = 1e-6
-
-#: Largest logit that is turned back into a probability: beyond it ``1 - p`` runs out of digits in float64.
-_MAX_LOGIT = 30.0
 
 
 class RepresentativenessPrior(SuggestionPiece):
@@ -43,6 +36,9 @@ class RepresentativenessPrior(SuggestionPiece):
             every agent id is a client.
         input_observation_space: As for every connector.
         input_action_space: As for every connector.
+
+    Attributes:
+        prior: The rule and its record.
     """
 
     def __init__(
@@ -56,33 +52,25 @@ class RepresentativenessPrior(SuggestionPiece):
         input_action_space: gym.Space | None = None,
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
-        self._key, self._weight, self._gain, self._client_of = key, weight, gain, client_of
-        self._record = Representativeness()
+        self.prior = Prior(key, weight, gain)
+        self._client_of = client_of
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
         """Records the reports and adjusts the suggestions."""
         probabilities = _checked_probabilities(suggestions, agents)
-        reports = finite_info_values(infos, agents, self._key, "BippoConfig.prior(key=...)")
-        z = self._record.update([self._client_of(agent_id) for agent_id in agents], reports)
-        return with_prior(probabilities, z, weight=self._weight, gain=self._gain)
+        reports = finite_info_values(infos, agents, self.prior.key, "BippoConfig.prior(key=...)")
+        return self.prior.scores(probabilities, [self._client_of(agent_id) for agent_id in agents], reports)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """The records of all clients."""
-        return self._record.get_state()
+        return self.prior.record.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
         if state:
-            self._record.set_state(state)
-
-
-def with_prior(suggestions: np.ndarray, z: np.ndarray, *, weight: float, gain: float) -> np.ndarray:
-    """``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays."""
-    logits = gain * log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN)) + weight * z
-    adjusted = 1.0 / (1.0 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT)))
-    return np.where(suggestions == -np.inf, -np.inf, adjusted)
+            self.prior.record.set_state(state)
 
 
 def _checked_probabilities(suggestions: np.ndarray, agents: Sequence[str]) -> np.ndarray:

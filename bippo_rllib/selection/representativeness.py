@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from bippo_rllib.selection.budget_sampler import log_odds
+
 #: Reports after which a record counts half. The root mean square of n reports has a standard error of about
 #: 1 / sqrt(2 n) of itself: a third at 5.
 HALF_TRUST = 5
+
+#: Suggestions count as at least this far from 0 and 1, so that none is certain and the prior can always speak.
+_MARGIN = 1e-6
+
+#: Largest logit that is turned back into a probability: beyond it ``1 - p`` runs out of digits in float64.
+_MAX_LOGIT = 30.0
 
 
 class Representativeness:
@@ -87,3 +96,32 @@ def representativeness(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     if spread <= max(1e-12, 1e-9 * mean):  # nothing but rounding
         return np.zeros(len(counts))
     return (mean - distances) / spread * credibility
+
+
+@dataclass
+class Prior:
+    """How much representativeness counts beside what policies suggest, and the record it comes from.
+
+    Attributes:
+        key: Under which clients report their score.
+        weight: Of ``z``.
+        gain: Of the policies' logits.
+        record: Of all reports so far.
+    """
+
+    key: str
+    weight: float
+    gain: float
+    record: Representativeness = field(default_factory=Representativeness)
+
+    def scores(self, suggestions: np.ndarray, clients: Sequence[str], reports: np.ndarray) -> np.ndarray:
+        """Records the reports of all live clients (``float64[N]``) and adjusts their suggestions, ``[N]``."""
+        return with_prior(suggestions, self.record.update(clients, reports), weight=self.weight, gain=self.gain)
+
+
+def with_prior(suggestions: np.ndarray, z: np.ndarray, *, weight: float, gain: float) -> np.ndarray:
+    """``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays."""
+    suggestions = np.asarray(suggestions, dtype=np.float64)
+    logits = gain * log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN)) + weight * z
+    adjusted = 1.0 / (1.0 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT)))
+    return np.where(suggestions == -np.inf, -np.inf, adjusted)

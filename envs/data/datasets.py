@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.data.image_folders import image_folder, read_image_folder
-from envs.data.readers import Split, cifar_source, idx_folder, read_cifar_split, read_idx_split
+from envs.data.image_folders import read_image_folder
+from envs.data.image_tree import image_trees, is_zip
+from envs.data.published import PUBLISHED, Published
+from envs.data.readers import Split, cifar_source, folders_of, has_idx_files, read_cifar, read_idx
+from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import
-
-FASHION_CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 _POINT = "Point data_dir or $BIPPO_DATA to"
 _FOLDERS = "train/<class>/* and test/<class>/*, zipped or not"
@@ -70,32 +71,33 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
     Args:
         name: ``digits``, ``fashion_mnist``, ``cifar10``, ``image_folder`` or ``mypackage:load``, a function of one
             path (None if there is none) that returns a ``Dataset``.
-        data_dir: Where it lies; ``$BIPPO_DATA`` is looked into next.
+        data_dir: Where it lies; None for ``$BIPPO_DATA``.
 
     Raises:
-        ValueError: If the name is unknown, the data is not there, or a file is corrupt; one line that names it.
+        ValueError: If the name is unknown, the data is not there, a file cannot be read or another data set's lies
+            there; one line that names it.
     """
-    roots = [root for root in (data_dir, os.environ.get("BIPPO_DATA")) if root]
-    return _load(name, tuple(str(Path(root).expanduser().resolve()) for root in roots))
+    return _load(name, absolute_data_dir(data_dir))
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, roots: tuple[str, ...]) -> Dataset:
+def _load(name: str, data_dir: str | None) -> Dataset:
     if name == "digits":
         return _digits()
     if is_import(name):
-        return _load_own(name, roots[0] if roots else None)
+        return _checked(name, import_name("dataset", name)(data_dir))
     if name not in _HELP:
         raise ValueError(f"data set is {name!r}; choose one of digits, {', '.join(_HELP)}")
-    folders = [Path(root) for root in roots]
-    dataset = _from_original_files(name, folders) or _from_image_folder(name, folders)
+    if data_dir is None:
+        raise ValueError(f"no {name} data found: neither data_dir nor $BIPPO_DATA is set. {_HELP[name]}")
+    root = Path(data_dir)
+    dataset = _published(name, PUBLISHED[name], root) if name in PUBLISHED else _own_images(name, root)
     if dataset is None:
-        raise ValueError(_missing(name, folders))
-    return dataset
+        raise ValueError(_missing(name, root))
+    return _checked(name, dataset)
 
 
-def _load_own(name: str, data_dir: str | None) -> Dataset:
-    dataset = import_name("dataset", name)(data_dir)
+def _checked(name: str, dataset: object) -> Dataset:
     if not isinstance(dataset, Dataset):
         raise ValueError(f"dataset {name} returned a {type(dataset).__name__}; it must return an envs.Dataset")
     for split in ("train", "test"):
@@ -122,23 +124,37 @@ def _digits() -> Dataset:
     return _dataset("digits", splits[0], splits[1], tuple(str(label) for label in digits.target_names), max_value=16)
 
 
-def _from_original_files(name: str, roots: list[Path]) -> Dataset | None:
-    if name == "fashion_mnist" and (folder := idx_folder(roots)):
-        return _dataset(name, read_idx_split(folder, "train"), read_idx_split(folder, "test"), FASHION_CLASSES)
-    if name == "cifar10" and (source := cifar_source(roots)):
-        return _dataset(name, read_cifar_split(source, "train"), read_cifar_split(source, "test"), CIFAR10_CLASSES)
-    return None
-
-
-def _from_image_folder(name: str, roots: list[Path]) -> Dataset | None:
-    # Asked for a data set by name, another one's folder beside it must not be taken for it.
-    folder = image_folder(roots, hint={"fashion_mnist": "fashion", "cifar10": "cifar"}.get(name, ""))
-    if folder is None:
+def _published(name: str, known: Published, root: Path) -> Dataset | None:
+    """From its original files, or else from folders of images."""
+    if source := _original_files(name, known, root):
+        train, test, md5 = read_idx(source) if name == "fashion_mnist" else read_cifar(source)
+        known.check_files(source, md5)
+        classes = known.classes
+    elif trees := image_trees(root, known.folders):
+        source = trees[0].source
+        splits, classes = read_image_folder(trees[0], known.mode)
+        train, test = splits["train"], splits["test"]
+    else:
         return None
-    splits, classes = read_image_folder(folder, {"fashion_mnist": "L", "cifar10": "RGB"}.get(name))
-    if name != "image_folder" and len(classes) != 10:
-        raise ValueError(f"{folder}: {name} has 10 classes, these are {len(classes)}; use dataset='image_folder'")
-    return Dataset(name, *splits["train"], *splits["test"], classes)
+    known.check_images(source, train[0].shape[1:], classes)
+    return _dataset(name, train, test, classes)
+
+
+def _original_files(name: str, known: Published, root: Path) -> Path | None:
+    if name == "cifar10":
+        return cifar_source(root)
+    return next((path for path in folders_of(root) if has_idx_files(path) and not known.is_sisters(path)), None)
+
+
+def _own_images(name: str, root: Path) -> Dataset | None:
+    trees = image_trees(root)
+    if not trees:
+        return None
+    if len({tree.source.stem for tree in trees}) > 1:  # one beside its own zip archive is no other
+        found = ", ".join(tree.source.name for tree in trees)
+        raise ValueError(f"{root} has several folders with train/ and test/: {found}; point data_dir to one of them")
+    splits, classes = read_image_folder(trees[0])
+    return _dataset(name, splits["train"], splits["test"], classes)
 
 
 def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max_value: int = 255) -> Dataset:
@@ -146,8 +162,16 @@ def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max
     return Dataset(name, train_images, train_labels, test_images, test_labels, classes, max_value)
 
 
-def _missing(name: str, roots: list[Path]) -> str:
-    looked = ", ".join(str(root) for root in roots) or "nowhere: neither data_dir nor $BIPPO_DATA is set"
-    zips = sorted(str(path) for root in roots if root.is_dir() for path in root.glob("*.zip"))
-    hint = f" (unzip {zips[0]} and point to the folder)" if zips else ""
-    return f"no {name} data found; looked in {looked}{hint}. {_HELP[name]}"
+def _missing(name: str, root: Path) -> str:
+    known = PUBLISHED.get(name)
+    sisters = [path for path in folders_of(root) if known and known.is_sisters(path)]
+    zips = [path for path in (root, *sorted(root.glob("*"))) if path.is_file() and is_zip(path)]
+    hint = ""
+    if not root.exists():
+        hint = ", which does not exist"
+    elif sisters:
+        hint = f" ({sisters[0]} holds another data set)"
+    elif zips:
+        whole = zipfile.is_zipfile(zips[0])
+        hint = f" (unzip {zips[0]} and point to the folder)" if whole else f" ({zips[0]} is no whole zip archive)"
+    return f"no {name} data found; looked in {root}{hint}. {_HELP[name]}"

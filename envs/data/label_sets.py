@@ -39,7 +39,10 @@ def paper_label_sets(
     """
     num_clients, num_classes = len(train_sizes), len(train_available)
     if num_classes < 3:
-        raise ValueError(f"the data set has {num_classes} classes; the paper's partition needs at least 3")
+        raise ValueError(
+            f"the data set has {num_classes} classes; the paper's partition needs at least 3, "
+            "env.partition=dirichlet_over_labels takes fewer"
+        )
     if max(late_labels, default=0) > num_classes:
         raise ValueError(f"late_labels holds {max(late_labels)}; the data set has {num_classes} classes")
     early = num_clients - len(late_labels)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import pickle
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from envs.data.image_tree import is_visible
+from envs.data.reading import reading
+
 Split = tuple[np.ndarray, np.ndarray]
 
+_ADVICE = "download it again"
 _IDX_FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
@@ -21,86 +27,104 @@ _CIFAR_FOLDER = "cifar-10-batches-py"
 _CIFAR_ARCHIVE = "cifar-10-python.tar.gz"
 
 
-def idx_folder(roots: list[Path]) -> Path | None:
-    """The first folder with Fashion-MNIST's four idx files, gzipped or not: a root, or up to two levels below."""
+class Originals(NamedTuple):
+    """Two splits, each ``uint8[n, channels, height, width]`` images and ``int64[n]`` labels, and what they are from."""
+
+    train: Split
+    test: Split
+    md5: Mapping[str, str]  #: Of each file as it is when it is unpacked.
+
+
+def folders_of(root: Path) -> list[Path]:
+    """``root``, its folders and theirs, in the order of their names; folders of images per class hold none."""
+    below = _folders_in(root)
+    deeper = [path for folder in below if folder.name not in ("train", "test") for path in _folders_in(folder)]
+    return [root, *below, *deeper]
+
+
+def has_idx_files(folder: Path) -> bool:
+    """Whether Fashion-MNIST's four idx files are there, gzipped or not."""
     names = [name for pair in _IDX_FILES.values() for name in pair]
-    for folder in _folders(roots):
-        if all((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in names):
+    return all((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in names)
+
+
+def read_idx(folder: Path) -> Originals:
+    """Reads the four files.
+
+    Raises:
+        ValueError: If one is corrupt or truncated; names it.
+    """
+    md5: dict[str, str] = {}
+    train, test = (_read_idx_split(folder, split, md5) for split in ("train", "test"))
+    return Originals(train, test, md5)
+
+
+def cifar_source(root: Path) -> Path | None:
+    """The first folder with CIFAR-10's batches or archive ``cifar-10-python.tar.gz``."""
+    for folder in folders_of(root):
+        if all((folder / name).is_file() for names in _CIFAR_FILES.values() for name in names):
             return folder
+        for path in (folder, folder / _CIFAR_ARCHIVE):
+            if path.name == _CIFAR_ARCHIVE and path.is_file():
+                return path
     return None
 
 
-def read_idx_split(folder: Path, split: str) -> Split:
-    """``uint8[n, 1, height, width]`` images and ``int64[n]`` labels.
+def read_cifar(source: Path) -> Originals:
+    """Reads the six batches, 3x32x32 each image.
 
     Raises:
-        ValueError: If a file is corrupt or truncated; names it.
+        ValueError: If one is corrupt or truncated; names it.
     """
-    images, labels = (_read_idx(folder, name) for name in _IDX_FILES[split])
+    md5: dict[str, str] = {}
+    train, test = (_read_cifar_split(source, split, md5) for split in ("train", "test"))
+    return Originals(train, test, md5)
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.is_dir() and is_visible(path.name))
+
+
+def _read_idx_split(folder: Path, split: str, md5: dict[str, str]) -> Split:
+    images, labels = (_read_idx(folder, name, md5) for name in _IDX_FILES[split])
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
         raise ValueError(f"{folder}: {split} images have shape {images.shape}, labels {labels.shape}; download again")
     return images[:, None], labels.astype(np.int64)
 
 
-def cifar_source(roots: list[Path]) -> Path | None:
-    """The first folder ``cifar-10-batches-py`` or archive ``cifar-10-python.tar.gz``."""
-    for folder in _folders(roots):
-        if all((folder / name).is_file() for names in _CIFAR_FILES.values() for name in names):
-            return folder
-        if (folder / _CIFAR_ARCHIVE).is_file():
-            return folder / _CIFAR_ARCHIVE
-    return None
-
-
-def read_cifar_split(source: Path, split: str) -> Split:
-    """``uint8[n, 3, 32, 32]`` images and ``int64[n]`` labels.
-
-    Raises:
-        ValueError: If a file is corrupt or truncated; names it.
-    """
-    batches = [_read_batch(source, name) for name in _CIFAR_FILES[split]]
-    images = np.concatenate([batch["data"] for batch in batches]).reshape(-1, 3, 32, 32)
-    return images, np.concatenate([batch["labels"] for batch in batches]).astype(np.int64)
-
-
-def _folders(roots: list[Path]) -> list[Path]:
-    """Each root, its folders and theirs, in the order of their names; folders of images per class hold none."""
-    found = []
-    for root in roots:
-        below = sorted(path for path in root.glob("*") if path.is_dir()) if root.is_dir() else []
-        found += [root, *below]
-        for folder in below:
-            if folder.name not in ("train", "test"):
-                found += sorted(path for path in folder.glob("*") if path.is_dir())
-    return found
-
-
-def _read_idx(folder: Path, name: str) -> np.ndarray:
+def _read_idx(folder: Path, name: str, md5: dict[str, str]) -> np.ndarray:
     plain, zipped = folder / name, folder / f"{name}.gz"
     path = plain if plain.is_file() else zipped
-    try:
+    with reading(path, _ADVICE):
         content = path.read_bytes() if path == plain else gzip.decompress(path.read_bytes())
         dims = content[3]
         shape = np.frombuffer(content, ">u4", count=dims, offset=4)
         values = np.frombuffer(content, np.uint8, offset=4 + 4 * dims)
+        md5[name] = _md5(content)
         return values.reshape(shape).copy()
-    except (OSError, EOFError, IndexError, ValueError) as error:
-        raise ValueError(f"corrupt or truncated file {path}: {error}; download it again") from error
 
 
-def _read_batch(source: Path, name: str) -> dict[str, Any]:
-    where = f"{source}:{name}" if source.is_file() else str(source / name)
-    try:
-        if source.is_file():
-            with tarfile.open(source) as archive:
-                member = archive.extractfile(f"{_CIFAR_FOLDER}/{name}")
-                if member is None:
-                    raise OSError(f"{name} is not a file")
-                batch = pickle.load(member, encoding="latin1")
-        else:
-            with (source / name).open("rb") as file:
-                batch = pickle.load(file, encoding="latin1")
-        images = np.asarray(batch["data"], dtype=np.uint8).reshape(len(batch["labels"]), 3072)
-        return {"data": images, "labels": np.asarray(batch["labels"])}
-    except (OSError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError, tarfile.TarError) as error:
-        raise ValueError(f"corrupt or truncated file {where}: {error}; download it again") from error
+def _read_cifar_split(source: Path, split: str, md5: dict[str, str]) -> Split:
+    batches = [_read_batch(source, name, md5) for name in _CIFAR_FILES[split]]
+    return np.concatenate([images for images, _ in batches]), np.concatenate([labels for _, labels in batches])
+
+
+def _read_batch(source: Path, name: str, md5: dict[str, str]) -> Split:
+    with reading(f"{source}:{name}" if source.is_file() else source / name, _ADVICE):
+        content = _from_archive(source, name) if source.is_file() else (source / name).read_bytes()
+        md5[name] = _md5(content)
+        batch = pickle.loads(content, encoding="latin1")
+        labels = np.asarray(batch["labels"], dtype=np.int64)
+        return np.asarray(batch["data"], dtype=np.uint8).reshape(len(labels), 3, 32, 32), labels
+
+
+def _from_archive(source: Path, name: str) -> bytes:
+    with tarfile.open(source) as archive:
+        member = archive.extractfile(f"{_CIFAR_FOLDER}/{name}")
+        if member is None:
+            raise ValueError(f"{name} is not a file")
+        return member.read()
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

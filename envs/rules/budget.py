@@ -17,6 +17,8 @@ def round_budget_j(
     names: Sequence[str],
     probing_j: float = 0.0,
     credit_j: float = 0.0,
+    selecting_j: float = 0.0,
+    learning_j: float = 0.0,
 ) -> float:
     """The budget of a round in joules.
 
@@ -27,37 +29,49 @@ def round_budget_j(
         names: ``[N]`` client names for the message.
         probing_j: Joules that probing all of them takes out of the budget.
         credit_j: Joules that each of them costs beside ``costs_j``, for its leave-one-out reward.
+        selecting_j: Joules that selecting among all of them takes out of the budget.
+        learning_j: Joules that each of them costs beside, for what the selector learns from it.
 
     Raises:
-        ValueError: If the budget does not pay the probing, or is positive but then below the cheapest client.
+        ValueError: If the budget does not pay probing and selecting, or is positive but then below the cheapest client.
     """
     budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
     cheapest = int(np.argmin(costs_j))
-    cheapest_j = float(costs_j[cheapest]) + credit_j
-    if not fits(probing_j, budget):
+    cheapest_j = float(costs_j[cheapest]) + credit_j + learning_j
+    overhead_j = probing_j + selecting_j
+    if not fits(overhead_j, budget):
+        work = _those(("probing", probing_j), ("selecting among", selecting_j))
+        lower = _those(("probing_epochs", probing_j), ("joules_per_mac", selecting_j))
         raise ValueError(
-            f"probing all {len(names)} clients takes {probing_j:.6g} J a round, the budget is {budget:.6g} J; "
-            "lower probing_epochs, or raise budget_j or budget_share"
+            f"{work} all {len(names)} clients takes {overhead_j:.6g} J a round, the budget is {budget:.6g} J; "
+            f"lower {lower}, or raise budget_j or budget_share"
         )
-    if budget > 0.0 and not fits(cheapest_j, split_budget(budget, probing_j)[1]):
-        probing = f", less {probing_j:.6g} J for probing," if probing_j else ""
-        credit = f", {credit_j:.6g} J of it for its leave-one-out reward (see credit_clients)" if credit_j else ""
+    if budget > 0.0 and not fits(cheapest_j, split_budget(budget, overhead_j)[1]):
+        purposes = _those(("probing", probing_j), ("selecting", selecting_j))
+        overhead = f", less {overhead_j:.6g} J for {purposes}," if overhead_j else ""
+        extra = f", {credit_j:.6g} J of it for its leave-one-out reward (see credit_clients)" if credit_j else ""
+        extra += f", {learning_j:.6g} J of it for learning (see joules_per_mac)" if learning_j else ""
         raise ValueError(
-            f"the budget of {budget:.6g} J a round{probing} is below the cheapest client: {names[cheapest]} needs "
-            f"{cheapest_j:.6g} J{credit}; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
+            f"the budget of {budget:.6g} J a round{overhead} is below the cheapest client: {names[cheapest]} needs "
+            f"{cheapest_j:.6g} J{extra}; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
         )
     return budget
 
 
-def split_budget(budget_j: float, probing_j: float) -> tuple[float, float]:
-    """What a round spends on probing and what is left for training, in joules.
+def _those(*parts: tuple[str, float]) -> str:
+    """The names of what takes any joules."""
+    return " and ".join(name for name, joules in parts if joules)
 
-    All or nothing: if probing all live clients would exceed the budget, nobody is probed and nobody trains, because a
-    selector cannot rank without the probed values; both are 0 then.
+
+def split_budget(budget_j: float, overhead_j: float) -> tuple[float, float]:
+    """What a round spends on probing and selecting, and what is left for training, in joules.
+
+    All or nothing: if probing all live clients and selecting among them would exceed the budget, nobody is probed and
+    nobody trains, because a selector cannot rank without the probed values; both are 0 then.
     """
-    if not fits(probing_j, budget_j):
+    if not fits(overhead_j, budget_j):
         return 0.0, 0.0
-    return probing_j, max(0.0, budget_j - probing_j)
+    return overhead_j, max(0.0, budget_j - overhead_j)
 
 
 def fits(energy_j: float, budget_j: float) -> bool:

@@ -88,6 +88,21 @@ def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | No
     )
 
 
+def shared_meter(name: str, at_once: int, gpu_share: float) -> str | None:
+    """One line if a meter would count several clients' trainings as one, else None.
+
+    Args:
+        name: As in ``energy_meter``.
+        at_once: Clients that train at the same time.
+        gpu_share: Of a GPU that each of them has to itself; 0 for training on the CPU.
+    """
+    if name == "rapl" and at_once > 1 and gpu_share == 0.0:
+        return f"energy_meter rapl reads the whole processor, on which {at_once} clients would train at once"
+    if name == "nvml" and 0.0 < gpu_share < 1.0:
+        return f"energy_meter nvml reads a whole GPU, of which each training would have {gpu_share:.3g}"
+    return None
+
+
 def fitting(plan: ActorPlan, parts: Sequence[Resources]) -> int:
     """Actors like the plan's that fit."""
     return sum(_actors_in(plan, part) for part in parts)

@@ -34,12 +34,14 @@ class WeightedSum:
         num_samples: Samples behind it.
         bound: No entry of ``total`` exceeds this; a Python integer, so the check itself cannot overflow.
         failed: Clients that were to be in the sum and are not.
+        readings_j: Pairs of a client and the joules that a meter read while it trained; empty without a meter.
     """
 
     total: Tensor
     num_samples: int
     bound: int
     failed: tuple[ClientFailure, ...] = ()
+    readings_j: tuple[tuple[int, float], ...] = ()
 
 
 class WeightsTooLarge(ValueError):
@@ -83,14 +85,16 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     total: Tensor | None = None
     num_samples = bound = 0
     failed: tuple[ClientFailure, ...] = ()
+    readings_j: tuple[tuple[int, float], ...] = ()
     for part in sums:
         num_samples += part.num_samples
         bound = _checked(bound + part.bound, num_samples)
         failed += part.failed
+        readings_j += part.readings_j
         total = part.total.clone() if total is None else total.add_(part.total)
     if total is None:
         raise ValueError("no client to average; pass at least one")
-    return WeightedSum(total, num_samples, bound, failed)
+    return WeightedSum(total, num_samples, bound, failed, readings_j)
 
 
 def minus(total: WeightedSum, part: WeightedSum) -> WeightedSum:

@@ -24,11 +24,13 @@ class ActorInfo:
         pid: Its process.
         device: torch device it trains on.
         visible_gpus: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
+        no_meter: Why the energy meter cannot be read there, if it cannot.
     """
 
     pid: int
     device: str
     visible_gpus: str
+    no_meter: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,21 @@ class PackedSum:
     num_samples: int
     bound: int
     failed: tuple[ClientFailure, ...]
+    readings_j: tuple[tuple[int, float], ...]
 
     @classmethod
     def of(cls, part: WeightedSum) -> PackedSum:
         """The sum, on the CPU."""
-        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed)
+        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed, part.readings_j)
 
     def unpacked(self) -> WeightedSum:
         """A copy: what Ray returns is read-only memory of its object store."""
-        return WeightedSum(torch.from_numpy(self.total.copy()), self.num_samples, self.bound, self.failed)
+        total = torch.from_numpy(self.total.copy())
+        return WeightedSum(total, self.num_samples, self.bound, self.failed, self.readings_j)
 
 
 class ClientActor:
-    """Trains and evaluates clients in a process of its own, in one torch thread.
+    """Trains and evaluates clients in a process of its own.
 
     Args:
         config: The federation.
@@ -63,14 +67,13 @@ class ClientActor:
     def __init__(
         self, config: FederationConfig, shape: DataShape, worker_class: type[ClientWorker], may_use_gpu: bool = False
     ) -> None:
-        torch.set_num_threads(1)
         self._visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") if may_use_gpu else ""
         self._device = "cuda:0" if may_use_gpu and torch.cuda.is_available() else "cpu"
         self._worker = worker_class(config, shape, self._device)
 
     def info(self) -> ActorInfo:
         """Where this is."""
-        return ActorInfo(os.getpid(), self._device, self._visible_gpus)
+        return ActorInfo(os.getpid(), self._device, self._visible_gpus, self._worker.no_meter)
 
     def assign(self, samples: FederationSamples) -> None:
         """Copies the samples of all clients to the device."""

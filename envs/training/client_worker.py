@@ -1,10 +1,15 @@
-"""One worker: a model, the samples of all clients, and what is done with them on one device."""
+"""One worker: a model, the samples of all clients, and what is done with them on one device.
+
+What a worker computes, it computes in ``config.torch_threads`` threads, whatever its process has: another number adds
+the terms of a sum in another order, and the last bits differ.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -15,6 +20,7 @@ from envs.data.client_samples import DataShape, FederationSamples, ResidentSampl
 from envs.rng import RoundKey, keyed_rng
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
+from envs.training.energy_meter import open_meter
 from envs.training.local_training import evaluate, train_locally
 from envs.training.models import FlatWeights, build_model
 
@@ -26,6 +32,9 @@ class ClientWorker:
         config: The federation.
         shape: Of its data set.
         device: torch device of the model and the samples.
+
+    Attributes:
+        no_meter: Why ``config.energy_meter`` cannot be read here, if it cannot.
     """
 
     def __init__(self, config: FederationConfig, shape: DataShape, device: str) -> None:
@@ -36,6 +45,8 @@ class ClientWorker:
         self._model = model.to(self._device).to(memory_format=torch.channels_last)
         self._network: nn.Module = torch.compile(self._model) if config.compile else self._model  # type: ignore[assignment]
         self._weights = FlatWeights(self._model)
+        self._meter, self.no_meter = open_meter(config.energy_meter, device)
+        self._is_warm = False
 
     def assign(self, samples: FederationSamples) -> None:
         """Keeps the samples on the device."""
@@ -46,12 +57,14 @@ class ClientWorker:
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client from the flat ``weights``; with ``on_client_failure="raise"`` up to one that fails."""
-        return aggregation.merged(self._updates(weights, clients, key, epochs))
+        with torch_threads(self._config.torch_threads):
+            return aggregation.merged(self._updates(weights, clients, key, epochs))
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
         """As ``train``, but a sum for each client, on the CPU."""
-        updates = self._updates(weights, clients, key, epochs)
-        return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
+        with torch_threads(self._config.torch_threads):
+            updates = self._updates(weights, clients, key, epochs)
+            return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
 
     def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
         """Each group as one batch.
@@ -60,15 +73,26 @@ class ClientWorker:
             ``float64[2, number of clients]`` accuracies and mean cross-entropies, on the test or the training samples.
         """
         self._weights.set(weights)
-        return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
+        with torch_threads(self._config.torch_threads):
+            return np.concatenate([self._evaluate_group(group, training_samples) for group in groups], axis=1)
 
     def _updates(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> Iterator[WeightedSum]:
         start = self._weights.cut(weights)
         for client in clients:
-            update = self._update(start, client, key, epochs)
+            update = self._metered_update(start, client, key, epochs)
             yield update
             if update.failed and self._config.on_client_failure == "raise":
                 return
+
+    def _metered_update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
+        if self._meter is None:
+            return self._update(start, client, key, epochs)
+        if not self._is_warm:
+            self._update(start, client, key, epochs)
+            self._is_warm = True
+        self._meter.start()
+        update = self._update(start, client, key, epochs)
+        return dataclasses.replace(update, readings_j=((client, self._meter.stop()),))
 
     def _update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
         try:
@@ -110,6 +134,17 @@ class ClientWorker:
         if client not in self._test_numbers:
             self._test_numbers[client] = self._test.of(client)
         return self._test_numbers[client]
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """So many torch threads for the body of a ``with``; afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def be_deterministic() -> None:

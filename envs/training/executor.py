@@ -2,8 +2,8 @@
 
 An executor is handed flat weights and client ids and returns partial sums and metrics. Whatever the number of workers,
 results are the same to the last bit: sums are integers (``aggregation``), every client's shuffle has a generator of its
-own, and a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut. One torch thread a
-process is part of that: another number of threads adds the terms of a matrix product in another order.
+own, a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut, and every worker computes
+in ``FederationConfig.torch_threads`` threads.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ def apply_failure_policy(
     for failure in failures:
         logger.warning("dropped: %s", failure.reason)
     return tuple(failures)
+
+
+def say_no_meter(reasons: Iterable[str]) -> None:
+    """Warns once of each reason why the energy meter cannot be read, out of those of all workers."""
+    for reason in sorted({*reasons} - {""}):
+        logger.warning("%s", reason)
 
 
 def check_device(device: str) -> None:

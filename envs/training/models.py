@@ -47,6 +47,19 @@ def _build_own(name: str, input_shape: tuple[int, int, int], num_classes: int) -
     return model.train(training)
 
 
+def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> None:
+    """Runs ``model`` as it trains on a single image, which batch norm may refuse; changes its statistics.
+
+    Raises:
+        ValueError: With the model's own reason.
+    """
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            model.train()(torch.zeros(1, *input_shape))
+    except Exception as error:  # a user's own model may raise anything
+        raise ValueError(f"the model cannot train on a batch of one sample ({error})") from error
+
+
 def num_parameters(model: nn.Module) -> int:
     """Trainable parameters: what a client uploads."""
     return sum(parameter.numel() for parameter in model.parameters())

@@ -12,8 +12,8 @@ machine alone. In a Ray Tune trial, actors live in the trial's placement group, 
 (``BippoConfig.env_resources``).
 
 *Devices.* An actor with a GPU share uses the GPU Ray assigned to it, and no other is visible to it; without CUDA actors
-train on the CPU, and a warning says so once. On CPU, results equal those of ``SerialExecutor`` in one torch thread to
-the last bit, whatever the number of actors. On GPU the actors ask for deterministic kernels (``cudnn.benchmark=False``,
+train on the CPU, and a warning says so once. On CPU, results equal those of ``SerialExecutor`` to the last bit,
+whatever the number of actors. On GPU the actors ask for deterministic kernels (``cudnn.benchmark=False``,
 ``torch.use_deterministic_algorithms``, ``CUBLAS_WORKSPACE_CONFIG=:4096:8``); against the CPU, selections that depend on
 accuracies may differ.
 
@@ -43,11 +43,11 @@ from envs.data.partition import Partition
 from envs.execution import Execution
 from envs.rng import RoundKey
 from envs.training import aggregation
-from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, total
+from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, shared_meter, total
 from envs.training.aggregation import WeightedSum
 from envs.training.client_actor import ActorInfo, ClientActor
 from envs.training.client_worker import ClientWorker
-from envs.training.executor import apply_failure_policy
+from envs.training.executor import apply_failure_policy, say_no_meter
 from envs.training.packing import evaluation_shares, pack
 
 #: Actors that may die during the work of one call before that is an error.
@@ -80,7 +80,8 @@ class RayExecutor:
         actors: Process id, node, device and GPUs of each actor.
 
     Raises:
-        ValueError: If Ray has less than the actors need; the message says what they need and what there is.
+        ValueError: If Ray has less than the actors need (the message says what they need and what there is), or the
+            energy meter cannot tell them apart.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class RayExecutor:
     ) -> None:
         plan = plan or plan_here(dataclasses.replace(config.execution, executor="ray"))
         assert plan is not None, "executor='ray' always has a plan"
+        if problem := shared_meter(config.energy_meter, plan.num_actors, plan.gpus_per_actor):
+            raise ValueError(f"{problem}; use num_actors=1 or, on GPUs, gpus_per_actor=1")
         self._config, self._plan = config, plan
         self._dataset = load_dataset(config.dataset, config.data_dir)
         self._worker_class = worker_class
@@ -102,6 +105,7 @@ class RayExecutor:
         self.actors: list[ActorInfo] = self._infos(self._slots)
         if all(actor.device == "cpu" for actor in self.actors):
             _say_cpu(plan.gpus_per_actor > 0)
+        say_no_meter(actor.no_meter for actor in self.actors)
 
     def assign(self, partition: Partition) -> None:
         """Sends all actors the samples in ``partition`` of all clients, so that any of them can train any client."""

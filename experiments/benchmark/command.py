@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.benchmark import churn, fl, memory, null_clients
 from experiments.benchmark.result import Result
 from experiments.benchmark.rl import command as rl
-from experiments.cli import EXIT_FAILED, Parser, refuse
+from experiments.cli import EXIT_FAILED, Parser, named_path, refuse
 from experiments.results.files import check_writable
 from experiments.results.run_info import command_line
 
@@ -24,7 +24,7 @@ def parser() -> Parser:
     rl.add_parser(commands)
     for module in (fl, null_clients, memory, churn):
         command = module.add_parser(commands)
-        command.add_argument("--json", type=Path, metavar="FILE", help="also write what was found to FILE")
+        command.add_argument("--json", type=named_path, metavar="FILE", help="also write what was found to FILE")
     return result
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import resource
+import math
+import mmap
 import statistics
 import sys
 import time
@@ -39,12 +40,19 @@ def median_ratio(seconds: Sequence[float], others: Sequence[float]) -> float:
 
 
 def resident_mib(pid: int | None = None) -> float:
-    """Resident memory of a process, by default this one; of this one the peak where the system has no ``/proc``."""
+    """Resident memory of a process, by default this one.
+
+    Where the system has no ``/proc``, of this process the peak; on Windows NaN.
+    """
     try:
         pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 2**20
+        return pages * mmap.PAGESIZE / 2**20
     except OSError:
         if pid is not None:
             raise
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    try:
+        import resource
+    except ImportError:
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

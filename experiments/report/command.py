@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.cli import Parser, refuse
+from experiments.cli import Parser, named_path, refuse
 from experiments.report.macs_page import write_macs_page
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
@@ -19,23 +19,26 @@ def parser() -> Parser:
     result.add_argument(
         "results_dirs",
         nargs="*",
-        type=Path,
+        type=named_path,
         metavar="RESULTS_DIR",
         help="folder that a study wrote; several of the same scenario, federation, target and rounds make one report",
     )
     result.add_argument(
-        "--output", type=Path, metavar="DIR", help="where to write; default: RESULTS_DIR, if there is only one"
+        "--output", type=named_path, metavar="DIR", help="where to write; default: RESULTS_DIR, if there is only one"
     )
     result.add_argument(
         "--against",
         nargs="+",
-        type=Path,
+        type=named_path,
         default=[],
         metavar="DIR",
         help="study to compare with: without churn, or with policies from scratch",
     )
     result.add_argument(
-        "--macs", type=Path, metavar="DIR", help="write a page on the MACs of the policies to DIR; needs no results"
+        "--macs",
+        type=named_path,
+        metavar="DIR",
+        help="write a page on the MACs of the policies to DIR; needs no results",
     )
     return result
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bippo_rllib.policies.macs import central_policy_macs, policy_macs
+from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
 from experiments.methods import METHODS
 from experiments.results.federation_record import FederationRecord
 
-TRAINING_FACTOR = 3
 RL_EPOCHS = 8
 HIDDEN_SIZE = 128
 CENTRAL_METHODS = ("ppo", "fppo")
@@ -44,11 +43,6 @@ class RoundMacs:
     def fl_per_rl(self) -> float | None:
         """How often the RL training fits into the FL training of a round."""
         return self.fl_training / self.rl_training if self.fl_training and self.rl_training else None
-
-
-def training_macs(macs_per_sample: float, samples: float, epochs: int) -> float:
-    """Returns ``samples x epochs x 3 x forward``."""
-    return TRAINING_FACTOR * macs_per_sample * samples * epochs
 
 
 def rl_training_macs(participants: float, network_macs: float) -> float:

@@ -12,18 +12,16 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 
-from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
+from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, count_macs, policy_macs, training_macs
 from envs.training.models import build_model, num_parameters
 from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure
 from experiments.report.macs import (
     HIDDEN_SIZE,
     RL_EPOCHS,
-    TRAINING_FACTOR,
     RoundMacs,
     central_ratio,
     rl_training_macs,
     round_macs,
-    training_macs,
 )
 from experiments.report.numbers import MISSING, power_of_ten, whole
 from experiments.report.plots import save_figure

@@ -137,13 +137,17 @@ def _energy(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
 
 
 def _probing(rows: pd.DataFrame) -> list[str]:
-    """Energy spent on probing, of methods that were charged for it."""
-    spent = rows.groupby(["method", "setting"], sort=False)[["probing_j", "energy_j"]].sum()
-    shares = [
-        f"{' '.join(filter(None, key))} {100 * row.probing_j / row.energy_j:.1f} %"
-        for key, row in spent[spent["probing_j"] > 0].iterrows()
-    ]
-    return [f"Part of the energy that was spent on probing: {', '.join(shares)}."] if shares else []
+    """Energy spent on probing and on selection, of methods that were charged for it."""
+    parts = {"probing_j": "probing", "selection_j": "selecting and learning"}
+    spent = rows.groupby(["method", "setting"], sort=False)[[*parts, "energy_j"]].sum()
+    lines = []
+    for column, what in parts.items():
+        shares = [
+            f"{' '.join(filter(None, key))} {100 * row[column] / row['energy_j']:.1f} %"
+            for key, row in spent[spent[column] > 0].iterrows()
+        ]
+        lines += [f"Part of the energy that was spent on {what}: {', '.join(shares)}."] if shares else []
+    return lines
 
 
 def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:

@@ -64,6 +64,6 @@ def training_energy_j(rows: pd.DataFrame, clients: Sequence[int]) -> float:
 
 
 def _noisy_share(rows: pd.DataFrame, noisy: Sequence[int]) -> Record:
-    everybody = (rows["energy_j"] - rows["probing_j"]).sum()
+    everybody = training_energy_j(rows, np.unique(np.concatenate(rows["clients"].to_list())).tolist())
     share = 100 * training_energy_j(rows, noisy) / everybody if everybody > 0 else 0.0
     return {f"energy to {pluralize(len(noisy), 'noisy client')}": f"{share:.0f} %"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ def checkpoint_at(folder: Path) -> Checkpoint | None:
         return None
 
 
-def newest_checkpoint(trial_dir: Path) -> Checkpoint | None:
-    """The complete checkpoint of the latest round, whatever its folder is called."""
-    found = [c for folder in sorted(trial_dir.glob("*checkpoint*")) if (c := checkpoint_at(folder)) is not None]
+def newest_checkpoint(trial_dir: Path, before: float = math.inf) -> Checkpoint | None:
+    """The complete checkpoint of the latest round, if that is ``before`` another one, whatever its folder is called."""
+    complete = filter(None, map(checkpoint_at, sorted(trial_dir.glob("*checkpoint*"))))
+    found = [checkpoint for checkpoint in complete if checkpoint.round < before]
     return max(found, key=lambda checkpoint: checkpoint.round, default=None)
 
 
@@ -56,13 +58,13 @@ def finished(trial_dir: Path, rounds: int) -> bool:
     return rounds_written(trial_dir) == list(range(1, (newest.round if newest.over else rounds) + 1))
 
 
-def make_ready(trial_dir: Path) -> str:
-    """Leaves one checkpoint in an unfinished trial's folder, and no row after it.
+def make_ready(trial_dir: Path, rounds: int) -> str:
+    """Leaves one checkpoint of a round before ``rounds`` in a trial's folder, and no row after it.
 
     Returns:
         The checkpoint to resume from, or "" to start over because there is none, or rows before it are missing.
     """
-    newest = newest_checkpoint(trial_dir)
+    newest = newest_checkpoint(trial_dir, before=rounds)
     if newest is not None and rounds_written(trial_dir)[: newest.round] != list(range(1, newest.round + 1)):
         newest = None
     kept = trial_dir / RESUMED

@@ -57,6 +57,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
     Column("probing_j", pa.float64(), "J", "part of energy_j spent on probing; see docs/methods.md"),
+    Column("selection_j", pa.float64(), "J", "part of energy_j spent on selecting and learning, at env.joules_per_mac"),
+    Column(
+        "measured_j", pa.float64(), "J", "what env.energy_meter read while clients trained; null if it read nothing"
+    ),
     Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round"),
     Column("epsilon", pa.float64(), "", "the sampler's epsilon in the round; NaN for methods without one"),
     Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
@@ -64,8 +68,10 @@ COLUMNS: tuple[Column, ...] = (
 )
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.int64(), pa.float64()))
-#: The only columns in which two runs of the same trial may differ.
-TIMING_COLUMNS = ("fl_seconds", "rl_seconds")
+#: What clocks and meters read: with the formula's energy the only columns in which two runs of a trial may differ.
+TIMING_COLUMNS = ("fl_seconds", "rl_seconds", "measured_j")
+#: Columns that the files of earlier versions lack; they are null then.
+_LATER_COLUMNS = ("selection_j", "measured_j")
 SCHEMA = pa.schema([column.field() for column in COLUMNS])
 
 
@@ -157,7 +163,7 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
 
 def _read_file(path: Path) -> pd.DataFrame | None:
     try:
-        table = read_table(path)
+        table = _with_later_columns(read_table(path))
         frame = table.to_pandas()
     except (OSError, pa.ArrowException) as error:
         problem = f"which is not a readable Parquet file ({_first_line(error)})"
@@ -167,6 +173,13 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         print(f"warning: left out {path}, {problem}", file=sys.stderr)
         return None
     return frame
+
+
+def _with_later_columns(table: pa.Table) -> pa.Table:
+    for name in _LATER_COLUMNS:
+        if name not in table.column_names:
+            table = table.append_column(SCHEMA.field(name), pa.nulls(len(table), SCHEMA.field(name).type))
+    return table
 
 
 def _problem(table: pa.Table) -> str:

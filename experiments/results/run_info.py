@@ -63,7 +63,9 @@ class RunInfo:
     packages: Mapping[str, str] = field(compare=False, default_factory=dict)  #: Versions by name.
     churn_traces: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 by path.
     machine: Mapping[str, Any] = field(compare=False, default_factory=dict)  #: System, Python, cores, GPUs.
-    resumed: Sequence[Mapping[str, Any]] = field(compare=False, default_factory=list)  #: When, code, packages.
+    resumed: Sequence[Mapping[str, Any]] = field(
+        compare=False, default_factory=list
+    )  #: When, code, packages, rounds of a trial.
 
 
 _RUN_INFO = TypeAdapter(RunInfo)
@@ -82,11 +84,11 @@ def write_run_info(results_dir: Path, info: RunInfo) -> None:
     _write(results_dir, replace(info, churn_traces=churn_traces(info), machine=machine(), **code_and_time()))
 
 
-def add_resumption(results_dir: Path) -> None:
-    """Notes in run.json that the study is resumed."""
+def add_resumption(results_dir: Path, rounds: int) -> None:
+    """Notes in run.json that the study is resumed, and how many rounds a trial has from now on."""
     info = read_run_info(results_dir)
     assert info is not None, "a study is resumed from what its run.json says"
-    _write(results_dir, replace(info, resumed=[*info.resumed, code_and_time()]))
+    _write(results_dir, replace(info, rounds=rounds, resumed=[*info.resumed, {**code_and_time(), "rounds": rounds}]))
 
 
 def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -> None:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
 from envs.imports import check_import, is_import
-from experiments.cli import Parser, absolute_path, add_data_dir, add_scenario, at_least, distinct, new_results_dir, seed
+from experiments.cli import (
+    Parser,
+    absolute_path,
+    add_data_dir,
+    add_scenario,
+    at_least,
+    distinct,
+    named_path,
+    new_results_dir,
+    seed,
+)
 from experiments.methods import METHODS
 from experiments.own_methods import method_name
 from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
+from experiments.study.recorded import study_to_repeat
 from experiments.study.resume import study_to_resume
-from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings
+from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
 from experiments.study.study import Study
 from experiments.study.transfer import find_sources
 from experiments.study.trial_start import TrialStart
 
-TRACE = f"{ENV_PREFIX}churn_trace"
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
 _TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
@@ -49,6 +58,10 @@ examples:
       clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
   python -m experiments.tune_bippo --resume RESULTS_DIR
       resumes after a crash, a kill or Ctrl-C, also a search; the rows are those of an undisturbed run
+  python -m experiments.tune_bippo --resume RESULTS_DIR --rounds 300
+      runs a study for more rounds; rows until then stay as they are
+  python -m experiments.tune_bippo --config RESULTS_DIR/run.json
+      repeats a study in a new folder; the rows are the same
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -65,25 +78,35 @@ def parser() -> Parser:
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     result.add_argument("--list", action="store_true", help="show scenarios and methods, and stop")
     _add_what_to_run(result.add_argument_group("what to run"))
     search = result.add_argument_group("tuning")
     search.add_argument(
-        "--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help="search spaces, quoted"
+        "--search",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=SPACE",
+        help="search spaces by key of --set, quoted",
     )
     search.add_argument(
         "--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}"
     )
     _add_where(result.add_argument_group("where and how"))
     _add_execution(result.add_argument_group("who trains the clients; the rows are the same on CPU"))
-    again = result.add_argument_group("resuming an interrupted study")
+    again = result.add_argument_group("a study once more")
     again.add_argument(
         "--resume",
         type=absolute_path,
         metavar="RESULTS_DIR",
-        help="run what is not finished, from the last checkpoints",
+        help="run what is not finished, from the last checkpoints; with --rounds, for so many rounds",
+    )
+    again.add_argument(
+        "--config",
+        type=absolute_path,
+        metavar=RUN_FILE,
+        help="run what this record of a study says, in a new results folder",
     )
     again.add_argument(
         "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
@@ -97,12 +120,19 @@ def _add_what_to_run(group: Any) -> None:
         "--methods",
         nargs="+",
         metavar="NAME",
-        help="see --list, or MODULE:NAME; default: bippo-r bippo fedavg; with --search or --init-from: bippo",
+        help=f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
+        f"with --search or --init-from: {' '.join(_TUNED)}",
     )
     group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
     group.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="other settings for all trials"
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` lists the keys, "
+        "`python -m pydoc envs.FederationConfig` those that begin with env.",
     )
     group.add_argument(
         "--init-from",
@@ -115,7 +145,7 @@ def _add_what_to_run(group: Any) -> None:
 
 def _add_where(group: Any) -> None:
     add_data_dir(group)
-    group.add_argument("--results-dir", type=Path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
+    group.add_argument("--results-dir", type=named_path, metavar="DIR", help="default: results/SCENARIO-DATE-TIME")
     group.add_argument(
         "--parallel-trials", type=at_least(1), metavar="N", help="trials side by side; default: one per core"
     )
@@ -128,7 +158,7 @@ def _add_execution(group: Any) -> None:
     group.add_argument(
         "--executor",
         default="auto",
-        metavar="NAME",
+        metavar="NAME",  # choices are checked with the other fields
         help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
     )
     group.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")
@@ -144,11 +174,15 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     Raises:
         ValueError: For what can be seen to be wrong without loading data.
     """
-    if arguments.resume:
-        return _study_to_resume(arguments)
+    if arguments.resume or arguments.config:
+        return _recorded(arguments, argv)
     if arguments.force:
-        raise ValueError("--force without --resume: it only says that changes since an interrupted study do not matter")
-    scenario, settings, search = arguments.scenario, _absolute_trace(parse_settings(arguments.set)), _search(arguments)
+        raise ValueError("--force without --resume or --config: it says that changes since that study do not matter")
+    scenario, settings, search = (
+        arguments.scenario,
+        with_absolute_trace(parse_settings(arguments.set)),
+        _search(arguments),
+    )
     both = sorted(settings.keys() & search.keys())
     if both:
         raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
@@ -170,13 +204,20 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     )
 
 
-def _study_to_resume(arguments: argparse.Namespace) -> Study:
-    fixed = ("scenario", "methods", "seeds", "rounds", "set", "search", "num_samples", "results_dir", "init_from")
+def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
+    flag, fixed = "--config", ["scenario", "methods", "seeds", "set", "search", "num_samples", "init_from"]
+    if arguments.resume:
+        flag, fixed = "--resume", [*fixed, "results_dir", "config"]
+    else:
+        fixed.append("rounds")
     given = [name for name in fixed if getattr(arguments, name) != parser().get_default(name)]
     if given:
-        flag = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"--resume takes what to run from {RUN_FILE} in the results folder; leave out {flag}")
-    return study_to_resume(arguments.resume, force=arguments.force, **_where_and_who(arguments))
+        raise ValueError(f"{flag} takes what to run from {RUN_FILE}; leave out --{given[0].replace('_', '-')}")
+    recorded = {**_where_and_who(arguments), "force": arguments.force}
+    if arguments.resume:
+        return study_to_resume(arguments.resume, rounds=arguments.rounds, **recorded)
+    command = command_line("experiments.tune_bippo", argv)
+    return study_to_repeat(arguments.config, arguments.results_dir, command, **recorded)
 
 
 def _where_and_who(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -221,9 +262,3 @@ def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str
                 f"{name} learns nothing, so searching {', '.join(search)} changes nothing; leave it out of --methods"
             )
     return methods
-
-
-def _absolute_trace(settings: dict[str, Any]) -> dict[str, Any]:
-    """Trials run in folders of their own, and a study may be resumed from another one."""
-    trace = settings.get(TRACE)
-    return {**settings, TRACE: str(absolute_path(trace))} if isinstance(trace, str) else settings

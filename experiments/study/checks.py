@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from experiments.in_the_way import what_is_in_the_way
 from experiments.own_methods import check_settings_are_taken, find_method
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
@@ -24,6 +27,9 @@ def check_study(study: Study) -> None:
     Raises:
         ValueError: For the first thing that is wrong, in one line.
     """
+    # Ray's workers look into this folder before all others.
+    if message := what_is_in_the_way([os.getcwd(), *sys.path]):
+        raise ValueError(message)
     import envs
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
@@ -65,11 +71,12 @@ def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> Fede
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
     from envs.training.executor import check_device
+    from experiments.study.selector_macs import with_selector
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
     for method in study.methods:
-        federation = find_method(method).with_requirements(settings)
+        federation = with_selector(find_method(method).with_requirements(settings), _config(study, method, draw))
         if federation not in seen:
             seen.append(federation)
             check_device(str(federation.get("device", "cpu")))

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
+@contextmanager
+def signals_restored() -> Iterator[None]:
+    """Gives SIGINT and SIGTERM the handlers back that they had before the body.
+
+    Ray sets others: one of its own when it starts, and the system's, which ends the process, when it shuts down.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            _handle(signal.SIG_DFL if handler is None else handler, number)
+
+
 def terminate_as_interrupt() -> None:
-    """Makes SIGTERM raise KeyboardInterrupt. Ray sets a handler of its own when it starts, so call it again then."""
+    """Makes SIGTERM raise KeyboardInterrupt."""
     _handle(signal.default_int_handler, signal.SIGTERM)
 
 
 def ignore_interrupts() -> None:
-    """Ignores both signals while what was started is being ended, which a second one must not leave half ended."""
+    """Ignores both signals, so that a second one leaves nothing half ended and nothing unsaid."""
     _handle(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM)
-
-
-def restore_interrupts() -> None:
-    """Makes both signals raise KeyboardInterrupt again."""
-    _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
 
 
 def _handle(handler: Any, *numbers: signal.Signals) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from envs.config_checks import FORMULA
 from envs.execution import Execution
-from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, total
+from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, shared_meter, total
 from experiments.study.study import Study
 
 
@@ -24,7 +25,8 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     """How a study's trials fit onto ``nodes``.
 
     Raises:
-        ValueError: If not even one trial fits; the message says what it needs and what there is.
+        ValueError: If not even one trial fits (the message says what it needs and what there is), or the energy meter
+            would count several trainings as one.
     """
     has, execution = total(nodes), study.placed_execution
     wanted = max(1, min(study.parallel_trials or int(has.cpus), len(study.trials)))
@@ -32,8 +34,18 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     if plan is None:
         side_by_side = max(1, min(wanted, int(has.cpus)))
         gpu_share = min(1.0, has.gpus / side_by_side) if execution.device.startswith("cuda") else 0.0
+        _check_meter(study, side_by_side, gpu_share)
         return Placement(side_by_side, Execution("serial", device=execution.device), gpu_share=gpu_share)
     if message := refusal(plan, nodes, "the Ray cluster"):
-        raise ValueError(f"{message} (--num-actors, --cpus-per-actor, --gpus-per-actor)")
+        raise ValueError(message)
     decided = replace(execution, executor="ray", **asdict(plan))
-    return Placement(min(wanted, fitting(plan, nodes) // plan.num_actors), decided, plan.bundles)
+    side_by_side = min(wanted, fitting(plan, nodes) // plan.num_actors)
+    _check_meter(study, side_by_side * plan.num_actors, plan.gpus_per_actor)
+    return Placement(side_by_side, decided, plan.bundles)
+
+
+def _check_meter(study: Study, at_once: int, gpu_share: float) -> None:
+    if problem := shared_meter(study.federation.get("energy_meter", FORMULA), at_once, gpu_share):
+        raise ValueError(
+            f"{problem}; use --parallel-trials 1 and, with FL actors, --num-actors 1 or whole GPUs (--gpus-per-actor 1)"
+        )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from envs.training.actor_plan import Resources
+from experiments.study.interrupts import ignore_interrupts, signals_restored
 
 #: Environment variable that names a cluster; Ray sets it for a submitted job.
 RAY_ADDRESS = "RAY_ADDRESS"
@@ -24,14 +25,11 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def start_ray(parallel_trials: int | None = None) -> bool:
+def start_ray(parallel_trials: int | None = None) -> None:
     """Starts Ray without a dashboard, or connects to the cluster of ``$RAY_ADDRESS``, unless it runs already.
 
     Args:
         parallel_trials: Trials side by side; a Ray of this machine has at least a core for each.
-
-    Returns:
-        Whether this call started it.
 
     Raises:
         ConnectionError: If Ray neither starts nor answers.
@@ -39,36 +37,48 @@ def start_ray(parallel_trials: int | None = None) -> bool:
     import ray
 
     if ray.is_initialized():
-        return False
+        return
     address = _address()
     try:
-        ray.init(
-            address,
-            num_cpus=local_cpus(parallel_trials) if address == "local" else None,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-        )
+        with signals_restored():
+            ray.init(
+                address,
+                num_cpus=local_cpus(parallel_trials) if address == "local" else None,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+            )
+    except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
+        raise KeyboardInterrupt from exit_
     except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
         what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         token = "" if address == "local" else " (if it needs a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
         raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
-    return True
 
 
 @contextmanager
-def ray_session(parallel_trials: int | None = None) -> Iterator[None]:
+def ray_session() -> Iterator[None]:
     """Ray for the body of a ``with``; shut down afterwards only if it did not run before."""
+    with ray_ended():
+        start_ray()
+        yield
+
+
+@contextmanager
+def ray_ended() -> Iterator[None]:
+    """Shuts down a Ray that the body has started. No signal cuts that short until Ray lets go of them near its end."""
     import ray
 
-    started = start_ray(parallel_trials)
+    ran_before = ray.is_initialized()
     try:
         yield
     finally:
-        if started:
-            ray.shutdown()
+        if ray.is_initialized() and not ran_before:
+            with signals_restored():
+                ignore_interrupts()
+                ray.shutdown()
 
 
 def available_nodes(parallel_trials: int | None) -> list[Resources]:

@@ -77,7 +77,7 @@ class RowCallback(RLlibCallback):
             self._writer.append(row)
         self._recent.append(row["mean_accuracy"])
         self._energy_total_j += row["energy_j"]
-        result.update({name: row[name] for name in NUMBER_COLUMNS})
+        result.update({name: row[name] for name in NUMBER_COLUMNS if row[name] is not None})
         result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j

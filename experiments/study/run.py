@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from envs.config_checks import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
-from experiments.study.interrupts import ignore_interrupts, restore_interrupts, terminate_as_interrupt
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.settings import split_settings
@@ -39,36 +39,23 @@ class Failure:
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     """Runs all trials and returns those that failed; rows and run.json are in ``study.results_dir`` whatever happens.
 
+    Starts Ray if it does not run; ``ray_session.ray_ended`` around it ends it again.
+
     Raises:
         OSError: If the disk got full.
     """
     quiet()
-    import ray
-
     study.results_dir.mkdir(parents=True, exist_ok=True)
     _note_what_is_run(study)
     out = out or sys.stdout
     print("starting Ray ...", file=out, flush=True)
-    try:
-        started_ray = start_ray(study.parallel_trials)
-    except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
-        raise KeyboardInterrupt from exit_
-    terminate_as_interrupt()
-    try:
-        return _run_trials(study, out)
-    except KeyboardInterrupt:
-        print(f"\nstopping; rows are kept in {study.results_dir} ...", file=sys.stderr, flush=True)
-        raise
-    finally:
-        ignore_interrupts()
-        if started_ray:
-            ray.shutdown()
-        restore_interrupts()
+    start_ray(study.parallel_trials)
+    return _run_trials(study, out)
 
 
 def _note_what_is_run(study: Study) -> None:
     if study.is_resumed:
-        add_resumption(study.results_dir)
+        add_resumption(study.results_dir, study.rounds)
         return
     searches_federation = bool(split_settings(study.search)[1])
     # Not all methods are charged for probing, and without it the clients are the same.
@@ -82,6 +69,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     from experiments.study.study_end import FullDiskWatch
 
     placement = place(study, available_nodes(study.parallel_trials))
+    _say_no_meter(study, placement, out)
     progress = Progress(study.rounds, len(study.trials), max(len(trial.name) for trial in study.trials), out)
     watch = FullDiskWatch()
     tuner = _tuner(study, progress, watch, placement)
@@ -96,6 +84,16 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     finally:
         progress.close()
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
+
+
+def _say_no_meter(study: Study, placement: Placement, out: TextIO) -> None:
+    """One line if the energy meter cannot be read here; other nodes are taken to be like this one."""
+    from envs.training.energy_meter import open_meter
+
+    device = "cuda:0" if placement.execution.gpus_per_actor else placement.execution.device
+    _, why_not = open_meter(study.federation.get("energy_meter", FORMULA), device)
+    if why_not:
+        print(why_not, file=out, flush=True)
 
 
 def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Placement) -> Tuner:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.study.settings import sampling_domain
+from experiments.study.settings import sampling_domain, with_absolute_trace
 
 
 def drawn_settings(search: Mapping[str, str], num_samples: int, seed: int) -> tuple[dict[str, Any], ...]:
@@ -26,7 +26,9 @@ def drawn_settings(search: Mapping[str, str], num_samples: int, seed: int) -> tu
     space = {key: sampling_domain(key, expression) for key, expression in search.items()}
     rng = np.random.default_rng(seed)
     return tuple(
-        {key: value.item() if isinstance(value, np.generic) else value for key, value in drawn.items()}
+        with_absolute_trace(
+            {key: value.item() if isinstance(value, np.generic) else value for key, value in drawn.items()}
+        )
         for _ in range(num_samples)
         for _, drawn in generate_variants(space, constant_grid_search=True, random_state=rng)
     )

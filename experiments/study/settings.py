@@ -10,16 +10,20 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.checks import one_of
 from envs.imports import is_import
+from experiments.cli import absolute_path
 from experiments.results.literals import literal
 from experiments.results.naming import close_matches, unknown_name
 
 ENV_PREFIX = "env."
+_TRACE = f"{ENV_PREFIX}churn_trace"
 _DISTRIBUTIONS = ("uniform", "loguniform", "randint", "lograndint", "randn")
 SEARCH_FUNCTIONS = ("choice", "grid_search", *_DISTRIBUTIONS, *(f"q{name}" for name in _DISTRIBUTIONS))
 _EXAMPLE_SET = "--set lr=0.0005 env.local_epochs=2"
 _EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
-_FIXED_BY_STUDY = {
+#: Setting that a study fixes -> the flag for it.
+FLAG_OF = {
     "env": "--scenario",
     "seed": "--seeds",
     "env.rounds": "--rounds",
@@ -31,7 +35,12 @@ _FIXED_BY_STUDY = {
     "env.cpus_per_actor": "--cpus-per-actor",
     "env.gpus_per_actor": "--gpus-per-actor",
     **dict.fromkeys(("sampler", "score_key", "highest_first"), "--methods"),
+    **dict.fromkeys(
+        ("evaluation_interval", "evaluation_duration", "evaluation_duration_unit", "evaluation_config"),
+        "Bippo.from_checkpoint(...).evaluate()",
+    ),
 }
+_LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
 
@@ -67,8 +76,8 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
             raise ValueError(f"{flag} {item!r} is not key=value; for example {example}")
         if key in pairs:
             raise ValueError(f"{flag} names {key} twice; give it once")
-        if key in _FIXED_BY_STUDY and not (key == "env.dataset" and is_import(text)):
-            raise ValueError(f"{flag} {key}: use {_FIXED_BY_STUDY[key]} for this one")
+        if key in FLAG_OF and not (key == "env.dataset" and is_import(text)):
+            raise ValueError(f"{flag} {key}: use {FLAG_OF[key]} for this one")
         pairs[key] = text
     return pairs
 
@@ -131,6 +140,12 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     return algorithm, federation
 
 
+def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings``, fixed or drawn, for trials in folders of their own and a study that is resumed from elsewhere."""
+    trace = settings.get(_TRACE)
+    return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) else {})}
+
+
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
     """Refuses keys of the federation that are no fields of its config; both without prefix."""
     for key in keys:
@@ -162,8 +177,11 @@ def _unknown_setting(key: str, known: Sequence[str]) -> str:
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:
-    if not isinstance(default, _PLAIN):
-        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {type(default).__name__}")
+    kind = "function" if key.startswith("callbacks_on_") else type(default).__name__
+    if kind == "function" or not isinstance(default, _PLAIN):
+        raise ValueError(f"setting {key} cannot be given here: it is no number or text but a {kind}")
+    if key == "log_level":  # RLlib looks at it when a trial starts
+        one_of("setting log_level", value, _LOG_LEVELS)
     if isinstance(default, dict) and not isinstance(value, dict):
         raise ValueError(f"setting {key}={value!r}: expected a dict, such as {key}={default!r}")
     if isinstance(default, bool) or not isinstance(default, int | float):

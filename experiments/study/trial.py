@@ -17,10 +17,12 @@ from ray.rllib.utils import force_list
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
+from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.study.placement import Placement
 from experiments.study.row_callback import RowCallback, TrialInfo
+from experiments.study.selector_macs import with_selector
 from experiments.study.settings import apply_settings, describe, split_settings
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
@@ -49,7 +51,8 @@ def bippo_config(
     ours = functools.partial(RowCallback, replace(info, method=method.name))
     own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([*own, ours] if own else ours)
-    return apply_settings(config, method.settings_taken(algorithm))
+    apply_settings(config, method.settings_taken(algorithm))
+    return config.environment(env_config=with_selector(keywords, config)) if "joules_per_mac" in keywords else config
 
 
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:
@@ -58,7 +61,11 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
         "scenario": study.scenario.name,
         "trial": tune.grid_search([asdict(trial) for trial in study.trials]),
         "rounds": study.rounds,
-        "federation": {**study.federation, **asdict(placement.execution)},
+        "federation": {
+            **study.federation,
+            **asdict(placement.execution),
+            "data_dir": absolute_data_dir(study.data_dir),  # trials have another environment and working directory
+        },
         "settings": split_settings(study.settings)[0],
         "working_dir": os.getcwd(),
         "gpu_share": placement.gpu_share,

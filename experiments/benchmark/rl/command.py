@@ -21,7 +21,7 @@ from experiments.benchmark.rl.rows import (
     read_rows,
     write_rows,
 )
-from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, at_least, distinct, new_results_dir
+from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, at_least, distinct, named_path, new_results_dir
 from experiments.report.tables import text_table
 
 _PARTICIPANTS = 20
@@ -46,8 +46,8 @@ def add_parser(commands: Any) -> None:
     add("--central-max", type=limit, default=1000, metavar="N", help="most for the central network; default: 1000")
     add("--stock-max", type=limit, default=100, metavar="N", help="most clients for stock RLlib; default: 100")
     add("--stock-rounds", type=at_least(4), default=10, metavar="N", help="its measured rounds; default: 10")
-    add("--results-dir", type=Path, metavar="DIR", help="default: results/rl-DATE-TIME")
-    add("--show", type=Path, metavar="FILE", help=f"report of an {ROWS_FILE} again; measures nothing")
+    add("--results-dir", type=named_path, metavar="DIR", help="default: results/rl-DATE-TIME")
+    add("--show", type=named_path, metavar="FILE", help=f"report of an {ROWS_FILE} again; measures nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,9 +6,9 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from bippo_rllib import BippoConfig, ParallelEnvAdapter
+from bippo_rllib import BippoConfig
 from bippo_rllib.policies.agents import policy_of
-from bippo_rllib.runners.parallel_env import FACTORY_KEY, KEYWORDS_KEY
+from bippo_rllib.runners.parallel_env import rllib_env
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
 from experiments.benchmark.rl.rows import Case
 from experiments.benchmark.rl.stopwatch import Stopwatch
@@ -51,8 +51,8 @@ def _config(case: Case, clients: list[str], trained: frozenset[str]) -> PPOConfi
     return (
         PPOConfig()
         .environment(
-            ParallelEnvAdapter,
-            env_config={FACTORY_KEY: FreeRounds, KEYWORDS_KEY: env_config(case)},
+            rllib_env(FreeRounds),
+            env_config=env_config(case),
             disable_env_checking=True,
             normalize_actions=False,
             clip_actions=False,

@@ -1,0 +1,31 @@
+"""Exports the selector in a checkpoint as one file: ``python -m bippo_rllib.export CHECKPOINT OUT``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bippo_rllib.deploy.client_selector import ClientSelector
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bippo_rllib.export", description=__doc__.partition(":")[0] + ".")
+    parser.add_argument("checkpoint", type=Path, help="a trial's folder or a checkpoint")
+    parser.add_argument("out", type=Path, help="the file to write, such as selector.safetensors")
+    parsed = parser.parse_args(arguments)
+    if parsed.out.exists():
+        parser.error(f"{parsed.out} is there already; name another file")
+    try:
+        selector = ClientSelector.load(parsed.checkpoint)
+        selector.save(parsed.out)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    print(f"{parsed.out}: {selector!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

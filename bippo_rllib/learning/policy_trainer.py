@@ -1,0 +1,72 @@
+"""Independent PPO on participations only: what a policy experienced waits until its batch is full. Without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bippo_rllib.learning.adam import StackedAdam
+from bippo_rllib.learning.experience import StepExperience
+from bippo_rllib.learning.participation_buffer import ParticipationBuffer
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, update_policies
+from bippo_rllib.policies.policy_stack import PolicyStack
+
+
+class PolicyTrainer:
+    """Trains the policies of a stack, in RLlib's learner and in a deployed selector alike.
+
+    Args:
+        policies: The policies.
+        batch_size: Participations per update of a policy.
+
+    Attributes:
+        policies: The policies.
+        adam: Their optimiser.
+        buffer: Participations that wait.
+    """
+
+    def __init__(self, policies: PolicyStack, batch_size: int) -> None:
+        self.policies = policies
+        self.adam = StackedAdam(policies.capacity, policies.layout.size)
+        self.buffer = ParticipationBuffer(policies.capacity, batch_size, policies.layout.obs_dim)
+
+    def grow(self) -> None:
+        """Grows Adam and buffer to the stack's capacity; new moments and buffers are empty."""
+        if self.policies.capacity > len(self.adam.all.steps):
+            self.adam.grow(self.policies.capacity)
+            self.buffer.grow(self.policies.capacity)
+
+    def add_policies(self, policy_ids: Sequence[str]) -> None:
+        """Adds fresh policies; the others keep their weights, moments and buffers bit for bit."""
+        self.policies.add_policies(policy_ids)
+        self.grow()
+
+    def remove_policy(self, policy_id: str) -> None:
+        """Forgets a policy and what waits for it."""
+        self.buffer.clear(self.policies.slots_of([policy_id]))
+        self.policies.remove_policy(policy_id)
+
+    def store(self, step: StepExperience, is_trained: Callable[[str], bool]) -> None:
+        """Keeps a step's participations of the policies whose ids ``is_trained`` is true of."""
+        ids = self.policies.ids
+        trained = [i for i, slot in enumerate(step.slots.tolist()) if is_trained(ids[slot])]
+        if trained:
+            self.buffer.add(
+                step.slots[trained],
+                step.observations[trained],
+                step.next_observations[trained],
+                step.log_probs[trained],
+                step.rewards[trained],
+            )
+        if step.episode_over:
+            self.buffer.end_sequences(np.arange(self.policies.capacity))
+        else:
+            self.buffer.end_sequences(step.departed)
+
+    def update_full(self, settings: PPOSettings) -> UpdateStatistics | None:
+        """Updates every policy whose batch is full; None if there is none."""
+        batch = self.buffer.take_full()
+        if batch is None:
+            return None
+        return update_policies(self.policies.flat, self.policies.layout, self.adam, batch, settings)

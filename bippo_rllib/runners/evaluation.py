@@ -1,0 +1,44 @@
+"""What keeps an evaluation away from the training run."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR
+
+from bippo_rllib.runners.base_env_runner import BaseEnvRunner
+
+
+@contextmanager
+def global_generators_kept() -> Iterator[None]:
+    """Puts Python's, NumPy's and PyTorch's CPU generator back to where they were.
+
+    RLlib seeds them when it makes an env runner, and a user's environment may draw from them.
+    """
+    python, array = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)
+
+
+def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> None:
+    """Starts an evaluation from a copy of what the training run's connector pieces know, and of all weights.
+
+    Args:
+        evaluating: Env runner of the evaluation. RLlib copies the learner's weights right after this, unless it takes
+            those it has for newer, as after ``restore_from_path``.
+        training: Env runner of the training run.
+    """
+    pieces = [COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR]
+    evaluating.set_state(copy.deepcopy(training.get_state(components=pieces)))
+    evaluating._weights_seq_no = 0
+    if evaluating.config.evaluation_force_reset_envs_before_iteration:
+        evaluating._needs_initial_reset = True

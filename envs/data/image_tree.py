@@ -1,0 +1,155 @@
+"""Where images lie: ``train/<class>/*`` and ``test/<class>/*`` in a folder or a zip archive."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from torchvision.datasets.folder import IMG_EXTENSIONS
+
+from envs.data.image_pixels import ImageFile
+
+SPLITS = ("train", "test")
+
+#: The parts of a path.
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file in a zip archive."""
+
+    archive: zipfile.ZipFile
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.archive.filename}/{self.name}"
+
+    def read_bytes(self) -> bytes:
+        """Returns what is in it."""
+        return self.archive.read(self.name)
+
+
+class Listing(NamedTuple):
+    """The images of one split, and the label of each as an index into ``classes``."""
+
+    files: list[ImageFile]
+    targets: list[int]
+    classes: list[str]
+
+
+@dataclass(frozen=True)
+class ImageTree:
+    """A folder or zip archive that holds both splits.
+
+    Attributes:
+        source: Its path.
+        splits: Where each split is in it, in the spelling it has there.
+    """
+
+    source: Path
+    splits: Mapping[str, Parts]
+
+    def listing(self, split: str) -> Listing:
+        """The images of a split in the order that torchvision's ``ImageFolder`` has, whether zipped or not.
+
+        Raises:
+            ValueError: If there are none, or a class has none.
+        """
+        where = "/".join((str(self.source), *self.splits[split]))
+        expected = f"expected {where}/<class>/*.png, .jpg, ..."
+        by_class: dict[str, list[tuple[Parts, str, ImageFile]]] = defaultdict(list)
+        for (name, *folders, last), file in self._files(self.splits[split]):
+            images = by_class[name]
+            if last.lower().endswith(IMG_EXTENSIONS):
+                images.append((tuple(folders), last, file))
+        if not by_class:
+            raise ValueError(f"no images in {where} ({expected})")
+        if empty := sorted(name for name, images in by_class.items() if not images):
+            raise ValueError(f"no images in {where} for {', '.join(empty)} ({expected})")
+        classes = sorted(by_class)
+        found = [(file, label) for label, name in enumerate(classes) for *_, file in sorted(by_class[name], key=_place)]
+        return Listing([file for file, _ in found], [label for _, label in found], classes)
+
+    def _files(self, prefix: Parts) -> Iterator[tuple[Parts, ImageFile]]:
+        """Files and folders of classes with the parts of their paths below ``prefix``; those of folders end in ""."""
+        if self.source.is_dir():
+            root = self.source.joinpath(*prefix)
+            entries: Iterable[tuple[Parts, ImageFile]] = ((parts, root.joinpath(*parts)) for parts in _walk(root))
+        else:
+            entries = (
+                (parts[len(prefix) :], member)
+                for parts, member in _members(self.source)
+                if parts[: len(prefix)] == prefix
+            )
+        return ((parts, file) for parts, file in entries if len(parts) >= 2)
+
+
+def image_trees(root: Path, named: str = "") -> list[ImageTree]:
+    """That at ``root``, a folder or zip archive, or else those among the folders and archives in it.
+
+    Args:
+        root: Where to look.
+        named: Pattern of the names, in small letters, of the folders and archives that are looked into.
+    """
+    own = _tree(root)
+    if own or not root.is_dir():
+        return [own] if own else []
+    below = [path for path in sorted(root.glob("*")) if is_visible(path.name) and re.search(named, path.name.lower())]
+    return [tree for path in below if (tree := _tree(path))]
+
+
+def is_visible(name: str) -> bool:
+    """Whether it is no file or folder that a system or program keeps for itself, such as ``._1.png``."""
+    return not name.startswith(".") and name != "__MACOSX"
+
+
+def is_zip(path: Path) -> bool:
+    """Whether its name says that it is a zip archive."""
+    return path.suffix.lower() == ".zip"
+
+
+def _tree(source: Path) -> ImageTree | None:
+    if source.is_dir():
+        return _with_splits(source, [(path.name, "") for path in source.glob("*") if path.is_dir()])
+    if is_zip(source) and zipfile.is_zipfile(source):
+        return _with_splits(source, [parts for parts, _ in _members(source)])
+    return None
+
+
+def _with_splits(source: Path, found: Iterable[Parts]) -> ImageTree | None:
+    """Both splits are at the top, or in a zip archive also in a folder of it; ``Train`` is one, but ``train`` first."""
+    folders = {parts[:depth] for parts in found for depth in (1, 2) if len(parts) > depth}
+    spelled = {(*folder[:-1], folder[-1].lower()): folder for folder in sorted(folders)}
+    for above in sorted({folder[:-1] for folder in folders}):
+        if all((*above, split) in spelled for split in SPLITS):
+            return ImageTree(source, {split: spelled[(*above, split)] for split in SPLITS})
+    return None
+
+
+def _walk(root: Path) -> Iterator[Parts]:
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders[:] = filter(is_visible, folders)
+        above = Path(folder).relative_to(root).parts
+        yield from ((*above, name, "") for name in folders)
+        yield from ((*above, name) for name in files if is_visible(name))
+
+
+def _members(path: Path) -> Iterator[tuple[Parts, Member]]:
+    r"""Some programs write ``\`` between folders, or ``./`` before them."""
+    archive = zipfile.ZipFile(path)
+    for name in archive.namelist():
+        parts = tuple(part for part in name.replace("\\", "/").split("/") if part != ".")
+        if all(map(is_visible, parts)):
+            yield parts, Member(archive, name)
+
+
+def _place(image: tuple[Parts, str, ImageFile]) -> tuple[str, str]:
+    folders, name, _ = image
+    return "/".join(folders), name

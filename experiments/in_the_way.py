@@ -1,0 +1,28 @@
+"""Another project's package with the name of one of ours, such as ``envs``, that Python finds first."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+_OURS = ("bippo_rllib", "envs", "experiments")
+
+
+def what_is_in_the_way(path: Sequence[str] | None = None) -> str | None:
+    """One line that names the first folder that is imported in the place of a package of ours; None if none is.
+
+    Args:
+        path: Python's search path where it is another one than here.
+    """
+    for name in _OURS:
+        spec = importlib.util.find_spec(name) if path is None else PathFinder.find_spec(name, path)
+        found = [Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()]
+        ours = Path(__file__).resolve().parents[1] / name
+        if found and ours not in found:
+            return (
+                f"the folder {found[0]} is in the way of this project's package {name} ({ours}): Python finds it "
+                "first; run from another folder, or rename it"
+            )
+    return None

@@ -1,0 +1,97 @@
+"""A study as its run.json records it, to be resumed or repeated, and what has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from experiments.cli import new_results_dir
+from experiments.results.literals import from_text
+from experiments.results.naming import look_up
+from experiments.results.provenance import package_versions
+from experiments.results.rows import ROWS_FILE
+from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, read_run_info
+from experiments.scenarios import SCENARIOS
+from experiments.study.study import Study
+from experiments.study.transfer import check_unchanged
+
+
+def recorded_study(
+    results_dir: Path, *, data_dir: str | None = None, force: bool = False, **where_and_who: Any
+) -> Study:
+    """The study in ``results_dir``, from its beginning.
+
+    Args:
+        results_dir: Folder of the study.
+        data_dir: Where the data lies now, if it has moved.
+        force: Although the scenario, a churn trace or a package has changed.
+        **where_and_who: Fields of ``Study`` that are not recorded, since rows do not depend on them.
+
+    Raises:
+        ValueError: If there is no readable record, or something the study depends on has changed.
+    """
+    info = read_run_info(results_dir)
+    if info is None:
+        raise ValueError(f"{results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
+    study = Study(
+        scenario=look_up("scenario", info.scenario, SCENARIOS),
+        methods=tuple(info.own_methods.get(name, name) for name in info.methods),
+        seeds=tuple(info.seeds),
+        rounds=info.rounds,
+        results_dir=results_dir,
+        data_dir=data_dir or info.federation.get("data_dir"),
+        settings=info.settings,
+        search=info.search,
+        num_samples=info.num_samples,
+        recorded_draws=from_text(info.draws) if info.draws else None,
+        command=info.command,
+        init_from=info.init_from,
+        sources=info.init_policies,
+        **where_and_who,
+    )
+    differences = _differences(info, study)
+    if differences and not force:
+        raise ValueError(
+            f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and now would not "
+            "belong together; go on all the same with --force"
+        )
+    return study
+
+
+def study_to_repeat(record: Path, results_dir: Path | None, command: str, **arguments: Any) -> Study:
+    """A new study of what a run.json records.
+
+    Args:
+        record: The file, or the folder that holds it.
+        results_dir: As in ``new_results_dir``.
+        command: As a user would type it again.
+        **arguments: Of ``recorded_study``.
+
+    Raises:
+        ValueError: As ``recorded_study``, and if policies it started from have changed.
+    """
+    study = recorded_study(record.parent if record.is_file() else record, **arguments)
+    for source in study.sources.values():
+        check_unchanged(source.checkpoint, source.sha256)
+    folder = new_results_dir(results_dir, study.scenario.name, RUN_FILE, f"**/{ROWS_FILE}")
+    return replace(study, results_dir=folder, command=command)
+
+
+def _differences(info: RunInfo, study: Study) -> list[str]:
+    return [
+        *_changes(info.federation, as_written(study.federation), "scenario"),
+        *_changes(info.packages, package_versions(), "package"),
+        *_changes(info.churn_traces, churn_traces(study.run_info), "sha256 of churn trace"),
+    ]
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:
+    """What differs, a phrase each; where the data lies does not matter."""
+    keys = sorted((before.keys() | now.keys()) - {"data_dir"})
+    return [
+        f"{what} {key} was {before.get(key, 'not set')}, is {now.get(key, 'not set')}"
+        for key in keys
+        if before.get(key) != now.get(key)
+    ]

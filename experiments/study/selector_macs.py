@@ -1,0 +1,36 @@
+"""What a method's selector computes in a round, charged to the budget where ``env.joules_per_mac`` is set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bippo_rllib import BippoConfig, CentralPPOConfig
+from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
+from envs import FederationConfig
+
+
+def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[str, Any]:
+    """``federation`` with the selector's MACs, if they are charged and were not given."""
+    if not federation.get("joules_per_mac"):
+        return dict(federation)
+    num_clients = federation.get("num_clients", FederationConfig.num_clients)
+    return {"selector_macs": selector_macs(config, num_clients), **federation}
+
+
+def selector_macs(config: BippoConfig, num_clients: int) -> tuple[float, float]:
+    """MACs of a round for each live client, and beside it for each client that trains.
+
+    As the report counts them. A live client is one pass of actor and critic; the central network's one pass is spread
+    over all clients. A client that trains is a sample that the policy is trained on. Methods that train no policy have
+    nothing to pass: what they compute, such as a ranking, is not counted.
+    """
+    if config.policies_to_train == []:
+        return 0.0, 0.0
+    if isinstance(config, CentralPPOConfig):
+        network = central_policy_macs(num_clients, config.hidden_size)
+        per_live = network / num_clients
+    else:
+        network = policy_macs(hidden_size=config.hidden_size)
+        per_live = float(network)
+    return per_live, float(training_macs(network, samples=1, epochs=config.num_epochs))

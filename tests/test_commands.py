@@ -1,0 +1,62 @@
+"""The commands under one name, and foreign packages with the names of ours."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from source_tree import ROOT
+
+from experiments import commands, tune_bippo
+
+
+def test_each_command_is_the_module_of_the_same_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert commands.main([]) == 0
+    listed = capsys.readouterr().out
+    for name, (home, same, _) in commands.COMMANDS.items():
+        assert f"bippo {name} " in listed and f"python -m {same} " in listed
+        with pytest.raises(SystemExit, match="0"):
+            commands.main([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: python -m {same} ")
+        monkeypatch.setattr(importlib.import_module(home), "main", lambda argv: argv)
+        assert commands.main([name, "--some", "thing"]) == ["--some", "thing"]
+    assert commands.main(["tun"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "error: unknown command 'tun': did you mean tune? known are tune, report, benchmark\n"
+    )
+
+
+def test_python_dash_m_lists_the_commands() -> None:
+    done = subprocess.run([sys.executable, "-m", "experiments"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{commands.listing()}\n"
+
+
+@pytest.mark.parametrize("module", ["experiments", "experiments.tune_bippo", "experiments.report"])
+def test_a_foreign_package_in_the_way_is_one_line(tmp_path: Path, module: str) -> None:
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "__init__.py").write_text("")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode != 0 and f"the folder {tmp_path / 'envs'} is in the way of this project's package" in line
+
+
+@pytest.mark.parametrize("name", ["envs", "experiments"])
+def test_a_foreign_package_that_only_rays_workers_would_find_is_one_line(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert tune_bippo.main([]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: the folder {tmp_path / name} is in the way of this project's package {name}")

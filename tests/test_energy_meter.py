@@ -1,0 +1,331 @@
+"""Measured energy: what counters read, what it does to costs, and that the budget holds whatever is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quick_federation import TINY, NullExecutor, quick
+
+import envs
+from envs.rules.budget import BUDGET_TOLERANCE
+from envs.rules.churn import ChurnEvent
+from envs.training import energy_counters
+from envs.training.actor_plan import ActorPlan, shared_meter
+from envs.training.client_worker import ClientWorker
+from envs.training.energy_meter import EnergyMeter, open_meter
+
+FREQS = (700e6, 1500e6, 1500e6, 1500e6)
+
+
+def counter(*readings):
+    """A user's function that returns these joules, one after the other."""
+    return iter(readings).__next__
+
+
+@pytest.fixture
+def mine(monkeypatch):
+    """Puts a function where ``energy_meter="my_meter:joules"`` finds it."""
+    module = ModuleType("my_meter")
+    monkeypatch.setitem(sys.modules, "my_meter", module)
+    return lambda read_j: setattr(module, "joules", read_j)
+
+
+def metered(**fields):
+    return envs.parallel_env(**(TINY | {"energy_meter": "my_meter:joules", "cpu_freq_hz": FREQS} | fields))
+
+
+def upload_j(env):
+    return envs.energy.round_energy_j(env.num_parameters, 0, 64, 7e8)
+
+
+class Reads(NullExecutor):
+    """Trains nothing; each training takes the next of ``JOULES``."""
+
+    JOULES = itertools.repeat(1.0)
+
+    def train_each(self, weights, clients, key, epochs):
+        updates = super().train_each(weights, clients, key, epochs)
+        return {
+            client: dataclasses.replace(update, readings_j=((client, next(self.JOULES)),))
+            for client, update in updates.items()
+        }
+
+
+# --- Counters ---------------------------------------------------------------------------------------------------------
+
+
+def powercap(folder, **zones):
+    """A folder laid out as Linux's; energy and range in microjoules by zone, with its name."""
+    for zone, (name, energy_uj, range_uj) in zones.items():
+        place = folder / f"intel-rapl:{zone.strip('_').replace('_', ':')}"
+        place.mkdir(parents=True, exist_ok=True)
+        for file, value in (("name", name), ("energy_uj", energy_uj), ("max_energy_range_uj", range_uj)):
+            (place / file).write_text(f"{value}\n")
+
+
+def test_rapl_adds_packages_and_memory_and_counts_on_where_one_of_them_wraps(tmp_path, monkeypatch):
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    zones = {"_0_0": ("core", 5, 10**7), "_1": ("package-1", 0, 10**7), "_2": ("psys", 77, 10**9)}
+    powercap(tmp_path, _0=("package-0", 9_000_000, 10**7), _0_1=("dram", 1_000_000, 4 * 10**6), **zones)
+    meter, why = open_meter("rapl", "cpu")
+    assert why == ""
+    meter.start()
+    powercap(tmp_path, _0=("package-0", 500_000, 10**7), _0_1=("dram", 3_000_000, 4 * 10**6))
+    powercap(tmp_path, _0_0=("core", 999, 10**7), _1=("package-1", 250_000, 10**7), _2=("psys", 10**8, 10**9))
+    assert meter.stop() == pytest.approx(1.5 + 2.0 + 0.25)  # package-0 wrapped at 10 J
+    meter.start()
+    powercap(tmp_path, _0_1=("dram", 500_000, 4 * 10**6))  # 4 - 3 + 0.5
+    assert meter.stop() == pytest.approx(1.5)
+
+
+@pytest.fixture
+def fake_nvml(monkeypatch):
+    """A GPU with a counter in millijoules, which is the second one of the machine."""
+    nvml = ModuleType("pynvml")
+    nvml.NVMLError = type("NVMLError", (Exception,), {})
+    nvml.millijoules = {"GPU-b1": 5_000}
+    nvml.nvmlInit = lambda: None
+    nvml.nvmlDeviceGetHandleByUUID = lambda uuid: uuid
+    nvml.nvmlDeviceGetTotalEnergyConsumption = lambda handle: nvml.millijoules[handle]
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="b1"))
+    return nvml
+
+
+def test_nvml_reads_the_gpu_that_trains_in_joules(fake_nvml):
+    meter, why = open_meter("nvml", "cuda:0")
+    assert why == ""
+    meter.start()
+    fake_nvml.millijoules["GPU-b1"] += 1_234
+    assert meter.stop() == pytest.approx(1.234)
+
+
+def test_what_cannot_be_read_is_said_in_a_line(tmp_path, monkeypatch, fake_nvml):
+    def not_supported(handle):
+        raise fake_nvml.NVMLError("Not Supported")
+
+    fake_nvml.nvmlDeviceGetTotalEnergyConsumption = not_supported
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    found = [open_meter(*asked) for asked in (("nvml", "cuda:0"), ("nvml", "cpu"), ("rapl", "cpu"), ("rapl", "cuda"))]
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    found.append(open_meter("nvml", "cuda:0"))
+    powercap(tmp_path, _0=("package-0", 1, 10))
+
+    def refused(zone):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(energy_counters._Zone, "_now_uj", refused)
+    found.append(open_meter("rapl", "cpu"))
+    assert [meter for meter, _ in found] == [None] * 6
+    for (_, why), part in zip(
+        found,
+        (
+            "NVML says Not Supported",
+            "no NVIDIA GPU",
+            "no processor package",
+            "reads the processor",
+            "pip install",
+            "a+r",
+        ),
+        strict=True,
+    ):
+        assert why.startswith("energy_meter ") and "costs are the formula's" in why and part in why and "\n" not in why
+
+
+@pytest.mark.parametrize(
+    ("readings", "message"),
+    [
+        ((math.nan,), "^what energy_meter m returned is nan; it must be a finite number of at least 0$"),
+        ((1.0, math.inf), "^what energy_meter m returned is inf"),
+        ((-1.0,), r"returned is -1\.0"),
+        (("much",), "returned is 'much'; it must be a number"),
+        ((5.0, 3.0), r"^energy_meter m went from 5 to 3 J while a client trained; it must count joules upwards"),
+        ((0.0, 1e300), r"went from 0 to 1e\+300 J"),
+        ((1.0,), "^energy_meter m cannot be read any more: StopIteration"),
+    ],
+)
+def test_a_reading_that_is_none_is_one_clear_error(readings, message):
+    meter = EnergyMeter("m", counter(*readings))
+    with pytest.raises(ValueError, match=message):
+        meter.start(), meter.stop()
+
+
+def test_a_meter_for_several_trainings_at_once_is_refused():
+    assert "4 clients would train at once" in shared_meter("rapl", 4, 0.0)
+    assert "each training would have 0.333" in shared_meter("nvml", 1, 1 / 3)
+    free = [("rapl", 1, 0.0), ("nvml", 4, 1.0), ("nvml", 4, 2.0), ("nvml", 4, 0.0), ("formula", 9, 0.1)]
+    assert [shared_meter(*asked) for asked in [*free, ("my_meter:joules", 9, 0.1)]] == [None] * 6
+
+
+# --- Costs ------------------------------------------------------------------------------------------------------------
+
+
+def test_clients_report_what_their_last_training_took(mine):
+    # Round 0 trains all four for one epoch: 1, 2, 3 and 4 J. Afterwards 8 J for two epochs of client 0.
+    mine(counter(*itertools.accumulate([0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0, 0.0, 8.0])))
+    env = metered(local_epochs=2, budget_share=0.6)
+    _, infos = env.reset(seed=1)
+    sent_j = upload_j(env)
+    reported = [info["cost"] for info in infos.values()]
+    assert reported == pytest.approx([2 + sent_j, 4 + sent_j, 6 + sent_j, 8 + sent_j])
+    assert env.budget_j == pytest.approx(0.6 * sum(reported)) and env.budget_j == infos["client_000"]["budget"]
+    assert env.warmup_energy_j == pytest.approx(quick(cpu_freq_hz=FREQS).warmup_energy_j)
+    observations, _, _, _, infos = env.step({"client_000": 1})
+    done = env.last_round
+    assert (done.energy_j, done.measured_j) == (pytest.approx(2 + sent_j), pytest.approx(8.0))
+    assert [info["cost"] for info in infos.values()] == pytest.approx([8 + sent_j, *reported[1:]])
+    assert observations["client_000"][3] == pytest.approx((8 + sent_j) / env.budget_j)
+    env.step({})
+    assert env.last_round.measured_j is None
+
+
+def test_probing_and_credit_follow_the_meter_and_so_do_clients_not_read_yet(mine):
+    mine(itertools.count().__next__)  # a joule for each training
+    churn = {"churn": (ChurnEvent(1, 3, "join"),)}
+    env = metered(probing_epochs=0.5, reward="leave_one_out", credit_clients=1, budget_j=5.0, **churn)
+    _, infos = env.reset(seed=1)
+    formula = quick(cpu_freq_hz=FREQS).costs_j - upload_j(env)
+    assert infos["client_000"]["budget"] == pytest.approx(5.0 - 0.5 * 3)
+    assert infos["client_000"]["cost"] == pytest.approx(1.0 + 0.5 + upload_j(env))
+    infos = env.step({})[-1]
+    scale = 3.0 / formula[:3].sum()
+    assert infos["client_003"]["cost"] - 0.5 - upload_j(env) == pytest.approx(scale * formula[3], abs=0.5)
+    assert env.costs_j[3] - env.costs_j[0] == pytest.approx(scale * formula[3] - 1.0)
+
+
+def test_the_first_training_warms_up_unread_and_changes_nothing(mine, monkeypatch):
+    mine(itertools.count().__next__)
+    fitted, fit = [], ClientWorker._fit
+    monkeypatch.setattr(
+        ClientWorker, "_fit", lambda self, client, *work: fitted.append(client) or fit(self, client, *work)
+    )
+    env, plain = metered(budget_j=math.inf), metered(budget_j=math.inf, energy_meter="formula")
+    for each in (env, plain):
+        each.reset(seed=3)
+        each.step({"client_001": 1, "client_003": 1})
+    assert (fitted[:7], fitted[7:]) == ([0, 0, 1, 2, 3, 1, 3], [0, 1, 2, 3, 1, 3])
+    assert env.last_round.measured_j == 2.0
+    assert torch.equal(env.get_state()["weights"], plain.get_state()["weights"])
+    assert plain.get_state()["metered_epochs_j"] is None and plain.last_round.measured_j is None
+
+
+def test_a_restored_run_charges_what_was_read_before(mine):
+    mine(itertools.accumulate(itertools.count()).__next__)
+    env, other = metered(), metered()
+    env.reset(seed=1)
+    env.step({"client_000": 1})
+    other.set_state(env.get_state())
+    assert other.budget_j == env.budget_j != metered().budget_j
+    assert other.costs_j.tolist() == env.costs_j.tolist()
+    mine(itertools.count().__next__)
+    other.step({"client_001": 1})
+    assert other.last_round.energy_j == env.costs_j[1]
+
+
+def test_costs_from_before_meters_were_known_are_restored(mine):
+    env, old = quick(), quick()
+    env.reset(seed=1)
+    state = env.get_state()
+    del state["metered_epochs_j"], state["budget_j"]
+    old.set_state(state)
+    assert (old.budget_j, old.costs_j.tolist()) == (env.budget_j, env.costs_j.tolist())
+
+
+def test_a_budget_in_joules_is_compared_with_what_was_read(mine):
+    mine(itertools.count().__next__)
+    env = metered(budget_j=0.9)  # the formula's costs are far below
+    with pytest.raises(
+        ValueError, match=r"^the budget of 0\.9 J a round is below the cheapest client: client_000 needs"
+    ):
+        env.reset(seed=1)
+    low = metered(budget_j=1e-9, energy_meter="rapl")
+    with pytest.raises(ValueError, match="is below the cheapest client"):
+        low.reset(seed=1)
+
+
+def test_without_a_counter_the_formula_is_used_and_a_line_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    env, plain = metered(energy_meter="rapl"), metered(energy_meter="formula")
+    for each in (env, plain):
+        each.reset(seed=1)
+        each.step({"client_000": 1})
+    assert [record.getMessage() for record in caplog.records] == [open_meter("rapl", "cpu")[1]]
+    assert env.last_round == plain.last_round and env.last_round.measured_j is None
+
+
+def test_a_meter_that_fails_ends_the_run_and_drops_no_client(mine):
+    mine(counter(*range(8)))
+    env = metered(on_client_failure="drop")
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="energy_meter my_meter:joules cannot be read any more"):
+        env.step({"client_000": 1})
+
+
+def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine):
+    mine(5.0)
+    with pytest.raises(ValueError, match=r"^energy_meter is 'watts'; choose one of formula, nvml, rapl$"):
+        metered(energy_meter="watts")
+    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joule: my_meter has no joule; did you mean joules"):
+        metered(energy_meter="my_meter:joule")
+    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules is a float; name a function"):
+        metered()
+
+
+def test_actors_read_as_this_process_does(any_executor):
+    env = metered(energy_meter="time:perf_counter", budget_j=math.inf)
+    env.reset(seed=1)
+    assert (env.get_state()["metered_epochs_j"] > 0).all()
+    env.step({"client_001": 1, "client_002": 1})
+    assert env.last_round.measured_j == pytest.approx(env.get_state()["metered_epochs_j"][1:3].sum())
+
+
+def test_actors_that_share_what_is_read_are_refused():
+    from envs.training.ray_executor import RayExecutor
+
+    for meter, plan in (("rapl", ActorPlan(2, 1.0, 0.0)), ("nvml", ActorPlan(1, 1.0, 0.5))):
+        with pytest.raises(ValueError, match=r"^energy_meter .*; use num_actors=1 or, on GPUs, gpus_per_actor=1$"):
+            RayExecutor(envs.FederationConfig(energy_meter=meter), plan)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_round_exceeds_the_budget_whatever_is_read(data):
+    joules = st.one_of(st.sampled_from([0.0, 1e-300, 1e12]), st.floats(0.0, 10.0))
+    fields = {
+        "budget_j": data.draw(st.sampled_from([None, math.inf, 12.0])),
+        "probing_epochs": data.draw(st.sampled_from([0.0, 0.1])),
+        "reward": data.draw(st.sampled_from(["accuracy_change", "leave_one_out"])),
+        "churn_leave_rate": 0.2,
+        "churn_return_rate": 0.5,
+        "on_overrun": "drop",
+        "energy_meter": "nvml",
+    }
+    reads = type("Drawn", (Reads,), {"JOULES": iter(lambda: data.draw(joules), None)})
+    env = envs.FederatedRounds(envs.FederationConfig(**TINY | fields), reads)
+    try:
+        observations, infos = env.reset(seed=data.draw(st.integers(0, 99)))
+    except ValueError as error:
+        assert "J a round" in str(error)
+        return
+    while env.agents:
+        assert all(
+            np.isfinite(row).all() and env.observation_space("client_000").contains(row)
+            for row in observations.values()
+        )
+        charged = {agent: infos[agent]["cost"] for agent in env.agents}
+        observations, _, _, _, infos = env.step(dict.fromkeys(env.agents, 1))
+        done = env.last_round
+        assert done.energy_j <= done.budget_j * (1 + BUDGET_TOLERANCE) and done.budget_j == env.budget_j
+        assert done.energy_j == pytest.approx(
+            done.probing_j + sum(list(charged.values())[done.clients.index(c)] for c in done.trained)
+        )

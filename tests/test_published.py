@@ -1,0 +1,122 @@
+"""Data sets whose files have the same names are told apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from pathlib import Path
+
+import pytest
+from tiny_data import labels, write_cifar_batches, write_idx, write_image_folders
+from torchvision.datasets import CIFAR10
+
+from envs.data import datasets, published
+from envs.data.readers import read_cifar, read_idx
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield
+    datasets._load.cache_clear()
+
+
+def know(monkeypatch: pytest.MonkeyPatch, name: str, md5: dict[str, str]) -> None:
+    """Makes the files with these sums those that were published."""
+    known = dataclasses.replace(published.PUBLISHED[name], md5=md5)
+    monkeypatch.setitem(published.PUBLISHED, name, known)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("folder", ["MNIST/raw", "KMNIST/raw", "kmnist", "EMNIST/raw", "QMNIST"])
+def test_another_data_sets_folder_is_passed_over(tmp_path, folder, zipped):
+    write_idx(tmp_path / folder, zipped=zipped)
+    for asked in (tmp_path, tmp_path / folder):
+        with pytest.raises(ValueError, match=f"no fashion_mnist data found.*{folder.split('/')[0]}.* holds another"):
+            datasets.load_dataset("fashion_mnist", asked)
+    write_idx(tmp_path / "z" / "raw", per_class=7)
+    assert len(datasets.load_dataset("fashion_mnist", tmp_path / "z").train_labels) == 70
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_another_data_set_is_known_by_its_labels(tmp_path, monkeypatch, zipped):
+    md5 = read_idx(write_idx(tmp_path / "data", zipped=zipped)).md5
+    monkeypatch.setitem(published._OTHER_LABELS, md5["train-labels-idx1-ubyte"], "KMNIST")
+    with pytest.raises(ValueError, match=f"{tmp_path / 'data'} holds KMNIST, whose files are named as those of Fash"):
+        datasets.load_dataset("fashion_mnist", tmp_path)
+
+
+def test_sums_are_of_the_unpacked_file(tmp_path):
+    plain, packed = (read_idx(write_idx(tmp_path / str(zipped), zipped=zipped)).md5 for zipped in (False, True))
+    name = "t10k-labels-idx1-ubyte"
+    assert plain == packed and plain[name] == hashlib.md5((tmp_path / "False" / name).read_bytes()).hexdigest()
+    folder, archive = (write_cifar_batches(tmp_path / f"cifar{archive}", archive=archive) for archive in (False, True))
+    of_folder = read_cifar(folder / "cifar-10-batches-py").md5
+    assert of_folder == read_cifar(archive / "cifar-10-python.tar.gz").md5
+    assert of_folder.keys() == published.PUBLISHED["cifar10"].md5.keys() and CIFAR10.test_list[0][0] in of_folder
+
+
+@pytest.mark.parametrize("name", ["fashion_mnist", "cifar10"])
+def test_unknown_files_are_taken_with_a_warning_that_names_them(tmp_path, monkeypatch, caplog, name):
+    if name == "cifar10":
+        md5 = read_cifar(write_cifar_batches(tmp_path) / "cifar-10-batches-py").md5
+    else:
+        md5 = read_idx(write_idx(tmp_path)).md5
+    changed = sorted(md5)[0]
+    with caplog.at_level(logging.WARNING):
+        know(monkeypatch, name, dict(md5))
+        datasets.load_dataset(name, tmp_path)
+        assert not caplog.messages
+        know(monkeypatch, name, {**md5, changed: "another"})
+        datasets._load.cache_clear()
+        datasets.load_dataset(name, tmp_path)
+    (message,) = caplog.messages
+    assert f": {changed} differ" in message and str(tmp_path) in message
+
+
+def test_cifar100_is_no_cifar10(tmp_path):
+    (tmp_path / "cifar-100-python").mkdir()
+    with pytest.raises(ValueError, match="cifar-100-python holds another data set"):
+        datasets.load_dataset("cifar10", tmp_path)
+    write_image_folders(tmp_path / "cifar100_png", classes=12)
+    write_image_folders(tmp_path / "cifar10_png")
+    assert len(datasets.load_dataset("cifar10", tmp_path).classes) == 10
+    with pytest.raises(ValueError, match=r"has 12 classes, CIFAR-10 has 10 classes; use dataset='image_folder'"):
+        datasets.load_dataset("cifar10", tmp_path / "cifar100_png")
+
+
+@pytest.mark.parametrize(("name", "size", "found"), [("cifar10", 96, "(3, 96, 96)"), ("fashion_mnist", 32, "(1, 32,")])
+def test_images_of_another_size_are_another_data_set(tmp_path, name, size, found):
+    write_image_folders(tmp_path, size=size)
+    with pytest.raises(ValueError, match="has images of shape") as error:
+        datasets.load_dataset(name, tmp_path)
+    assert found in str(error.value)
+
+
+def test_folders_of_other_classes_are_taken_with_a_warning(tmp_path, caplog):
+    write_image_folders(tmp_path)
+    datasets.load_dataset("cifar10", tmp_path)
+    assert "taken for CIFAR-10 without being known as such: its classes are class_0" in caplog.text
+    for split in ("train", "test"):
+        for number, name in enumerate(published.PUBLISHED["cifar10"].classes):
+            (tmp_path / split / f"class_{number}").rename(tmp_path / split / name)
+    caplog.clear()
+    datasets._load.cache_clear()
+    datasets.load_dataset("cifar10", tmp_path)
+    assert not caplog.messages
+
+
+def test_labels_beyond_the_classes_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("tiny_data.labels", lambda per_class: labels(per_class, 13))
+    write_idx(tmp_path)
+    with pytest.raises(ValueError, match="dataset fashion_mnist: train must hold labels from 0 to 9 only"):
+        datasets.load_dataset("fashion_mnist", tmp_path)
+
+
+def test_one_of_several_image_folders_is_to_be_named(tmp_path):
+    for name in ("cats", "dogs"):
+        write_image_folders(tmp_path / name, classes=2)
+    with pytest.raises(ValueError, match=r"several folders with train/ and test/: cats, dogs; point data_dir to one"):
+        datasets.load_dataset("image_folder", tmp_path)
+    assert len(datasets.load_dataset("image_folder", Path(tmp_path, "dogs")).classes) == 2
