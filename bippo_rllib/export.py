@@ -10,19 +10,24 @@ from pathlib import Path
 from bippo_rllib.deploy.client_selector import ClientSelector
 
 
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command."""
+    result = argparse.ArgumentParser(prog="python -m bippo_rllib.export", description=__doc__.partition(":")[0] + ".")
+    result.add_argument("checkpoint", type=Path, help="a trial's folder or a checkpoint")
+    result.add_argument("out", type=Path, help="the file to write, such as selector.safetensors")
+    return result
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bippo_rllib.export", description=__doc__.partition(":")[0] + ".")
-    parser.add_argument("checkpoint", type=Path, help="a trial's folder or a checkpoint")
-    parser.add_argument("out", type=Path, help="the file to write, such as selector.safetensors")
-    parsed = parser.parse_args(arguments)
+    parsed = parser().parse_args(arguments)
     if parsed.out.exists():
-        parser.error(f"{parsed.out} is there already; name another file")
+        parser().error(f"{parsed.out} is there already; name another file")
     try:
         selector = ClientSelector.load(parsed.checkpoint)
         selector.save(parsed.out)
     except (ValueError, OSError) as error:
-        parser.error(str(error))
+        parser().error(str(error))
     print(f"{parsed.out}: {selector!r}")
     return 0
 

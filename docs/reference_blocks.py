@@ -60,6 +60,13 @@ def quantities() -> str:
     return table(["Argument", "What it is", "Unit", "Default"], rows)
 
 
+def listing() -> str:
+    """The commands by their short names."""
+    from experiments.commands import listing as commands
+
+    return f"```text\n{commands()}\n```"
+
+
 def options(module: str) -> str:
     """What the ``parser()`` of a module understands, sub-commands among it."""
     return "\n\n".join(_options(importlib.import_module(module).parser()))
@@ -97,4 +104,4 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     return parser._get_formatter()._expand_help(action) if action.help else ""
 
 
-BLOCKS = {"columns": columns, "equations": equations, "quantities": quantities, "options": options}
+BLOCKS = {"columns": columns, "equations": equations, "quantities": quantities, "listing": listing, "options": options}
