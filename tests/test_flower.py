@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -141,24 +144,52 @@ def test_what_cannot_work_is_said_in_one_line(ray_session, tmp_path):
         run(BudgetedStrategy(FedAvg(), chooser, BUDGET_J), nodes)
 
 
+@pytest.fixture
+def flower_home(tmp_path):
+    """Flower's configuration with a SuperLink of this test's own, which ``flwr run`` would leave running."""
+    control, http = free_ports(2)
+    (tmp_path / "config.toml").write_text(f'[superlink.mine]\naddress = "127.0.0.1:{http}"\ninsecure = true\n')
+    addresses = ["--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", str(http)]
+    environment = {**os.environ, "FLWR_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0"}
+    command = [executable("flower-superlink"), "--insecure", "--simulation", "--isolation", "subprocess", *addresses]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as superlink:
+        wait_for(http)
+        yield environment
+        superlink.terminate()
+
+
+def executable(name):
+    return Path(sys.executable).with_name(name)
+
+
+def free_ports(number):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def wait_for(port):
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise TimeoutError("flower-superlink did not start")
+
+
 @pytest.mark.ray
 @pytest.mark.slow
-def test_the_example_runs_in_flowers_own_simulation(ray_session, tmp_path):
+def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tmp_path):
     keywords = {"train_samples": 50, "test_samples": 20, "lr": 0.05, "budget_share": 0.107}
     config = METHODS["fedavg"].make_config().environment(envs.parallel_env, env_config=keywords)
     config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
-    command = [
-        Path(sys.executable).with_name("flwr"),
-        "run",
-        ".",
-        "--stream",
-        "--federation-config",
-        "num-supernodes=20",
-    ]
+    settings = f'selector="{tmp_path / "checkpoint"}" rounds=2'
+    command = [executable("flwr"), "run", ".", "mine", "--stream", "--run-config", settings]
     done = subprocess.run(
-        [*command, "--run-config", f'selector="{tmp_path / "checkpoint"}" rounds=2'],
+        [*command, "--federation-config", "num-supernodes=20"],
         cwd=ROOT / "docs/examples/flower",
-        env={**os.environ, "FLWR_HOME": str(tmp_path / "flwr"), "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0"},
+        env=flower_home,
         capture_output=True,
         text=True,
         check=False,
