@@ -4,7 +4,8 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-TEST = ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
+FLOWER = ["flwr>=1.42"]
+TEST = [*FLOWER, "pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
 DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0.5.2"]
 
 setup(
@@ -19,7 +20,7 @@ setup(
     packages=find_packages(include=["bippo_rllib*", "envs*", "experiments*"]),
     package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
     install_requires=[
-        "ray[rllib,tune]==2.60.*",
+        "ray[rllib,tune]>=2.55.1,<2.61",
         "torch>=2.9",
         "torchvision>=0.24",
         "pillow>=10.1",
@@ -36,7 +37,13 @@ setup(
         "safetensors>=0.4.3",
     ],
     entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
-    extras_require={"test": TEST, "cluster": ["ray[default]==2.60.*"], "docs": DOCS, "nvml": ["nvidia-ml-py>=12"]},
+    extras_require={
+        "test": TEST,
+        "cluster": ["ray[default]>=2.55.1,<2.61"],
+        "docs": DOCS,
+        "flower": FLOWER,
+        "nvml": ["nvidia-ml-py>=12"],
+    },
     classifiers=[
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",

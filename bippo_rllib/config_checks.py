@@ -49,10 +49,10 @@ def _found(value: Any, default: Any, *also_fine: Any) -> str:
 
 
 def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
-    """RLlib sets whatever a dict names."""
+    """RLlib sets whatever a dict names; ``class`` it leaves there itself, and Tune ``__stdout_file__`` and the like."""
     known = vars(type(config)())
     for name in vars(config):
-        if name not in known and name != "class":  # which RLlib's ``from_state`` leaves behind
+        if name not in known and name != "class" and not name.startswith("__"):
             close = "".join(f"; did you mean {match}?" for match in difflib.get_close_matches(name, known, n=1))
             raise ValueError(f"{type(config).__name__} has no setting {name!r}{close}")
 

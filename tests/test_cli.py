@@ -63,7 +63,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--search epsilon=choice([2])", "--search draws epsilon=2: epsilon"),
         (
             "--set min_time_s_per_iteration=1",
-            "min_time_s_per_iteration=1 is not supported by BIPPO: one train() is one",
+            "min_time_s_per_iteration=1 instead of None or 0 is not supported by BIPPO",
         ),
         ("--set policies=1", "setting policies=1: expected a dict"),
         ("--set callbacks_class=1", "setting callbacks_class cannot be given here"),
@@ -92,7 +92,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--search lr=uniform(0,1) --set lr=0.1", "lr is in --set and in --search"),
         ("--set epsilon_deca=0.9", "unknown setting 'epsilon_deca': did you mean epsilon_decay"),
         ("--set env.alph=0.9", "unknown setting 'env.alph': did you mean env.alpha"),
-        ("--set num_env_runners=1", "num_env_runners=1 is not supported by BIPPO"),
+        ("--set num_env_runners=1", "num_env_runners=1 instead of 0 is not supported by BIPPO"),
         ("--set env.num_clients=0", "error: env.num_clients is 0; it must be"),
         ("--set env.lr=-1", "error: env.lr is -1; it must be"),
         ("--set env.lr=0.1 lr=-1", "error: lr is -1; it must be"),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
+
+from envs.rules.churn import ChurnEvent
 from experiments.study.progress import Progress, overall_line
 
 
 class FakeTrial:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, resume_from: str = "") -> None:
         self.name = name
+        federation = {"num_clients": 8, "churn": (ChurnEvent(2, 7, "join"),)}
+        trial = {"resume_from": resume_from, "search": {"env.budget_share": 0.5}}
+        self.config = {"trial": trial, "federation": federation, "rounds": 10}
 
     def __str__(self) -> str:
         return self.name
@@ -41,6 +47,32 @@ def play(out: io.StringIO) -> Progress:
     progress.on_trial_error(6, [], second)
     progress.close()
     return progress
+
+
+@pytest.mark.parametrize(
+    ("resume_from", "first"), [("", "round 0, in which all 7 clients train"), ("checkpoint", "its next round")]
+)
+def test_before_a_first_row_it_says_what_is_waited_for(resume_from: str, first: str) -> None:
+    now, terminal = 0.0, Terminal()
+    shown = io.StringIO(), terminal
+    both = [Progress(rounds=10, num_trials=2, name_width=12, out=out, clock=lambda: now) for out in shown]
+    trial, last = FakeTrial("bippo-seed7", resume_from), FakeTrial("fedavg-seed7")
+    events = [
+        lambda p: None,
+        lambda p: p.on_trial_start(1, [], trial),
+        lambda p: p.on_trial_result(2, [], trial, result(3)),
+    ]
+    events += [lambda p: p.on_trial_complete(3, [], trial), lambda p: p.on_trial_start(3, [], last)]
+    for event in events:
+        now += 20.0
+        for progress in both:
+            event(progress)
+            progress.on_step_end(1, [])
+    worker, round_0 = "waiting for a worker that starts and loads the data", "waiting for round 0, in which all 7"
+    ends = [line.rpartition("   ")[2] for line in shown[0].getvalue().splitlines()]
+    assert ends[:5] == [worker, f"waiting for {first}", "about 5:40 left", "stopped early", worker]
+    assert ends[5] == f"{round_0} clients train"
+    assert f"  bippo-seed7    waiting for {first}\n" in terminal.getvalue()
 
 
 def test_elsewhere_lines_are_only_added() -> None:

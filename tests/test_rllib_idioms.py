@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from ray import tune
+import toy_envs
+from ray import cloudpickle, tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv
 from ray.tune.search.variant_generator import generate_variants
@@ -105,25 +107,52 @@ def test_the_environment_may_be_named_when_building():
     assert run(BippoConfig().debugging(seed=7, log_level="ERROR").build_algo(env=Workers), 2)
 
 
+class FailsOnce(Workers):
+    """Whoever comes first fails in its third step."""
+
+    def __init__(self, marker: str, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self._marker = Path(marker)
+
+    def step(self, actions):
+        if self.time == 2 and not self._marker.exists():
+            self._marker.touch()
+            raise RuntimeError("power cut")
+        return super().step(actions)
+
+
+@pytest.fixture
+def trials_know_the_toys():
+    """Processes of trials cannot import what lies beside the tests."""
+    modules = toy_envs, sys.modules[__name__]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    yield
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
 @pytest.mark.slow
-def test_tune_runs_and_restores_a_grid(tmp_path):
-    space = config(CentralPPOConfig).training(lr=tune.grid_search([0.1, 0.2]))
+@pytest.mark.usefixtures("trials_know_the_toys")
+def test_tune_runs_a_grid_and_restores_it_after_an_error(tmp_path):
+    ours = config(CentralPPOConfig, FailsOnce, marker=str(tmp_path / "failed"))
     run_config = tune.RunConfig(
         storage_path=str(tmp_path),
         name="grid",
         verbose=0,
-        stop={"training_iteration": 2},
-        checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
+        stop={"training_iteration": 4},
+        checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1),
     )
+    space = ours.training(lr=tune.grid_search([0.1, 0.2]))
     results = tune.Tuner(Bippo, param_space=space, run_config=run_config).fit()
-    assert not results.errors
-    assert sorted(result.config["lr"] for result in results) == [0.1, 0.2]
-    assert all("Bippo_Workers" in result.path for result in results)
+    assert len(results.errors) == 1 and all("Bippo_FailsOnce" in result.path for result in results)
     restored = tune.Tuner.restore(str(tmp_path / "grid"), Bippo, param_space=space, resume_errored=True).fit()
-    assert [result.metrics["training_iteration"] for result in restored] == [2, 2]
-    algo = Bippo.from_checkpoint(results[0].checkpoint)
+    assert not restored.errors
+    assert sorted((r.config["lr"], r.metrics["training_iteration"]) for r in restored) == [(0.1, 4), (0.2, 4)]
+    assert sorted(r.metrics["iterations_since_restore"] for r in restored) == [2, 4]  # one went on where it failed
+    algo = Bippo.from_checkpoint(restored[0].checkpoint)
     assert isinstance(algo.learner_group._learner, CentralLearner)
-    assert algo.iteration == 2
+    assert algo.parallel_env.time == 4
     algo.stop()
 
 
@@ -197,6 +226,7 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
         env = algo.eval_env_runner.env.envs[0].unwrapped.parallel_env
         return [env.last_actions, env._rng.bit_generator.state["state"]]
 
+    steps(algo, 8)  # some policies have been updated
     assert picks() == picks()
     assert not algo.eval_env_runner.config.explore
     preferred = "worker_04"

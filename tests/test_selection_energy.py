@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quick_federation import quick
 
-from bippo_rllib.runners.parallel_env import KEYWORDS_KEY
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from experiments.study.row_callback import TrialInfo
@@ -16,7 +15,7 @@ from experiments.study.trial import bippo_config
 
 def keywords(method, **overrides):
     given = {"env.joules_per_mac": 1e-9} | overrides
-    return bippo_config(TrialInfo("digits", method, 7), {"num_clients": 20}, given, 4).env_config[KEYWORDS_KEY]
+    return bippo_config(TrialInfo("digits", method, 7), {"num_clients": 20}, given, 4).env_config
 
 
 def test_a_round_pays_for_live_clients_and_for_those_that_train():

@@ -62,7 +62,7 @@ class ClientSelector:
     from_checkpoint = load
 
     def save(self, path: str | Path) -> None:
-        """Writes everything into one file, also between ``select`` and ``report``; a file there is replaced at once."""
+        """Writes everything into one file at ``path``, also between ``select`` and ``report``; replaces it at once."""
         write(path, pack(self._parts))
 
     def __repr__(self) -> str:

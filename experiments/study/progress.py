@@ -5,16 +5,22 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from ray import tune
 
+from envs.config import config_from
+from experiments.results.naming import pluralize
+from experiments.study.settings import split_settings
+
 _TERMINAL_INTERVAL_S = 0.5
 _PLAIN_INTERVAL_S = 15.0
 _FIRST_INTERVAL_S = 3.0
+_STARTING = "starting"
+_WORKER = "a worker that starts and loads the data"
 
 
 @dataclass
@@ -25,26 +31,44 @@ class TrialProgress:
     round: int = 0
     accuracy: float = 0.0
     energy_total_j: float = 0.0
-    state: str = "starting"
+    state: str = _STARTING
+    waiting_for: str = ""
 
 
 def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
     """For example ``bippo-seed7   round  41/100   accuracy 0.812   151.7 J``, or the state before the first round."""
     if not trial.round:
-        return f"  {trial.name:<{width}}   {trial.state}"
+        waiting = f"waiting for {trial.waiting_for}" if trial.state == _STARTING else trial.state
+        return f"  {trial.name:<{width}}   {waiting}"
     progress = f"round {trial.round:>{len(str(rounds))}}/{rounds}"
     numbers = f"{progress}   accuracy {trial.accuracy:.3f}   {trial.energy_total_j:>8.4g} J"
     return f"  {trial.name:<{width}}   {numbers}{'' if trial.state == 'running' else f'   {trial.state}'}"
 
 
-def overall_line(done_rounds: int, all_rounds: int, finished: int, num_trials: int, elapsed_s: float) -> str:
-    """For example ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``."""
+def overall_line(
+    done_rounds: int, all_rounds: int, finished: int, num_trials: int, elapsed_s: float, waiting_for: str = ""
+) -> str:
+    """For example ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``.
+
+    While no trial is running it ends with what they wait for.
+    """
     share = done_rounds / all_rounds
     left = f"about {_clock(elapsed_s * (1 / share - 1))} left" if share > 0.02 else "estimating time left"
+    left = f"waiting for {waiting_for}" if waiting_for else left
     return (
         f"trials {finished}/{num_trials} done   rounds {done_rounds}/{all_rounds} ({100 * share:.0f} %)   "
         f"elapsed {_clock(elapsed_s)}   {left}"
     )
+
+
+def before_first_row(config: Mapping[str, Any]) -> str:
+    """What a trial whose worker has started does first, such as ``round 0, in which all 20 clients train``."""
+    trial = config["trial"]
+    if trial["resume_from"]:
+        return "its next round"
+    federation = {**config["federation"], **split_settings(trial["search"])[1]}
+    live = config_from(**federation, rounds=config["rounds"]).churn_schedule().live_at_start
+    return f"round 0, in which all {pluralize(len(live), 'client')} train"
 
 
 def _clock(seconds: float) -> str:
@@ -74,8 +98,8 @@ class Progress(tune.Callback):
         self._width = name_width
 
     def on_trial_start(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
-        """Shows the trial as starting."""
-        self._of(trial)
+        """Shows the trial, whose worker has started and loaded the data, as waiting for its first row."""
+        self._of(trial).waiting_for = before_first_row(trial.config)
         self._tune_trials.append(trial)
         if self._live:
             self._draw()
@@ -138,7 +162,7 @@ class Progress(tune.Callback):
             self._interval_s = _PLAIN_INTERVAL_S
             self._print(overall)
             return
-        running = [t for t in self.trials.values() if t.state in ("starting", "running")]
+        running = [t for t in self.trials.values() if t.state in (_STARTING, "running")]
         lines = [*(trial_line(t, self._rounds, self._width) for t in running), overall]
         columns = shutil.get_terminal_size().columns - 1
         self._erase()
@@ -148,11 +172,14 @@ class Progress(tune.Callback):
 
     def _overall(self) -> str:
         states = [trial.state for trial in self.trials.values()]
-        finished = sum(state not in ("starting", "running") for state in states)
+        finished = sum(state not in (_STARTING, "running") for state in states)
         ended = sum(self._rounds for state in states if state in ("FAILED", "stopped early"))
-        going = sum(t.round for t in self.trials.values() if t.state in ("starting", "running", "done"))
+        going = sum(t.round for t in self.trials.values() if t.state in (_STARTING, "running", "done"))
         all_rounds = self._rounds * self._num_trials
-        return overall_line(ended + going, all_rounds, finished, self._num_trials, self._clock() - self._started)
+        waiting = [trial.waiting_for for trial in self.trials.values() if trial.state == _STARTING] or [_WORKER]
+        waiting_for = "" if "running" in states or finished == self._num_trials else waiting[0]
+        elapsed_s = self._clock() - self._started
+        return overall_line(ended + going, all_rounds, finished, self._num_trials, elapsed_s, waiting_for)
 
     def _erase(self) -> None:
         if self._lines_drawn:

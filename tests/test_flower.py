@@ -1,0 +1,167 @@
+"""The Flower strategy on a grid of pretended nodes, and the example app in Flower's own simulation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAvg
+from flwr.supercore.task_identity import TaskIdentity
+
+import envs
+from bippo_rllib import ClientSelector
+from bippo_rllib.flower import BudgetedStrategy
+from experiments.methods import METHODS
+
+ROOT = Path(__file__).parents[1]
+COSTS_J = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]
+BUDGET_J = 3.0
+#: What each node's training makes of the one weight; accuracy is the weight, cut to [0, 1].
+TRAINED_WEIGHT = [0.1, 0.9, 0.3, 0.5, 0.7, 0.2]
+
+
+@pytest.fixture(autouse=True)
+def in_a_task(monkeypatch):
+    """Flower makes messages in a process that knows its run only."""
+    for name in ("run_id", "node_id", "task_id"):
+        monkeypatch.setattr(TaskIdentity, f"_{name}", 1)
+
+
+class Nodes:
+    """A grid of six nodes with the ids 100 to 105, of which some fail."""
+
+    def __init__(self, costs=True):
+        self.sent, self.silent, self.costs = [], set(), costs
+
+    def get_node_ids(self):
+        return [100 + client for client in range(6)]
+
+    def send_and_receive(self, messages, timeout=None):
+        return [self.reply(message) for message in messages]
+
+    def reply(self, message):
+        client = message.metadata.dst_node_id - 100
+        self.sent.append((message.metadata.message_type, client))
+        if client in self.silent:
+            return Message(Error(code=0, reason="gone"), reply_to=message)
+        weight = float(message.content["arrays"]["w"].numpy()[0])
+        if message.metadata.message_type == "train":
+            return Message(
+                RecordDict({"a": weights(TRAINED_WEIGHT[client]), "m": MetricRecord({"num-examples": 10})}),
+                reply_to=message,
+            )
+        metrics = {
+            "accuracy": min(1.0, max(0.0, weight)),
+            "num-train-examples": 10,
+            "num-examples": 5,
+            "client-id": client,
+        }
+        metrics |= {"cost-j": COSTS_J[client]} if self.costs else {}
+        return Message(RecordDict({"m": MetricRecord(metrics)}), reply_to=message)
+
+
+def weights(value):
+    return ArrayRecord({"w": Array(np.array([value]))})
+
+
+def selector(tmp_path, method="bippo-r", name="checkpoint"):
+    keywords = METHODS[method].with_requirements(
+        {"num_clients": 6, "train_samples": 20, "test_samples": 10, "budget_share": 0.5}
+    )
+    config = METHODS[method].make_config().environment(envs.parallel_env, env_config=keywords)
+    algo = config.debugging(seed=7, log_level="ERROR").build_algo()
+    return ClientSelector.load(algo.save_to_path(tmp_path / name))
+
+
+def run(strategy, nodes, rounds=3):
+    return strategy.start(nodes, weights(0.25), num_rounds=rounds)
+
+
+def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget(ray_session, tmp_path):
+    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J)
+    result = run(strategy, nodes)
+    # All evaluate before the first round and after each; in between the selected ones train.
+    kinds = [kind for kind, _ in nodes.sent]
+    trained = []
+    while kinds:
+        assert kinds[:6] == ["evaluate"] * 6
+        count = next((i for i, kind in enumerate(kinds[6:]) if kind != "train"), len(kinds) - 6)
+        trained, kinds = [*trained, count], kinds[6 + count :]
+    assert trained[-1] == 0 and trained[:-1] == [m["num-selected"] for m in result.train_metrics_clientapp.values()]
+    spent = sum(metrics["energy-j"] for metrics in result.train_metrics_clientapp.values())
+    assert spent == sum(COSTS_J[client] for kind, client in nodes.sent if kind == "train")
+    assert all(0 < metrics["energy-j"] <= BUDGET_J for metrics in result.train_metrics_clientapp.values())
+
+
+def test_a_node_that_does_not_reply_is_not_selected(ray_session, tmp_path):
+    nodes = Nodes()
+    nodes.silent = {0, 1, 2, 3}
+    run(BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J), nodes)
+    assert {client for kind, client in nodes.sent if kind == "train"} == {4, 5}
+
+
+@pytest.mark.parametrize("learn", ["accuracies", "effects"])
+def test_the_selector_learns_as_if_it_was_told_by_hand(ray_session, tmp_path, learn):
+    by_hand = selector(tmp_path)
+    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(tmp_path / "checkpoint"), BUDGET_J, learn=learn)
+    result = run(strategy, Nodes(), rounds=4)
+    weight, names = 0.25, [f"client_{client:03d}" for client in range(6)]
+    for server_round in range(1, 5):
+        reports = {n: {"accuracy": weight, "samples": 10, "cost": c} for n, c in zip(names, COSTS_J, strict=True)}
+        chosen = by_hand.select(reports, BUDGET_J)
+        own = {name: TRAINED_WEIGHT[names.index(name)] for name in chosen}
+        before, weight = weight, float(np.mean(list(own.values())))
+        if learn == "accuracies":
+            by_hand.report(chosen, dict.fromkeys(names, weight))
+        else:  # alone, a client is worth what the model was before
+            others = {n: [w for o, w in own.items() if o != n] or [before] for n in chosen}
+            by_hand.report(chosen, effects={n: weight - float(np.mean(o)) for n, o in others.items()})
+        assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(weight)
+    assert strategy.selector.suggestions(reports, BUDGET_J) == pytest.approx(by_hand.suggestions(reports, BUDGET_J))
+
+
+def test_what_cannot_work_is_said_in_one_line(ray_session, tmp_path):
+    chooser = selector(tmp_path)
+    with pytest.raises(ValueError, match="learn is 'all'; choose 'accuracies', 'effects' or None"):
+        BudgetedStrategy(FedAvg(), chooser, BUDGET_J, learn="all")
+    with pytest.raises(ValueError, match=r"FedAvg leaves out \[.*\]; give it fraction_train=1.0"):
+        run(BudgetedStrategy(FedAvg(fraction_train=0.0), chooser, BUDGET_J), Nodes())
+    with pytest.raises(
+        ValueError, match=r"node 10\d replied to the evaluation without cost-j; its MetricRecord has acc"
+    ):
+        run(BudgetedStrategy(FedAvg(), chooser, BUDGET_J), Nodes(costs=False))
+    nodes = Nodes()
+    nodes.silent = set(range(6))
+    with pytest.raises(ValueError, match="no node replied to the evaluation"):
+        run(BudgetedStrategy(FedAvg(), chooser, BUDGET_J), nodes)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_the_example_runs_in_flowers_own_simulation(ray_session, tmp_path):
+    keywords = {"train_samples": 50, "test_samples": 20, "lr": 0.05, "budget_share": 0.107}
+    config = METHODS["fedavg"].make_config().environment(envs.parallel_env, env_config=keywords)
+    config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
+    command = [
+        Path(sys.executable).with_name("flwr"),
+        "run",
+        ".",
+        "--stream",
+        "--federation-config",
+        "num-supernodes=20",
+    ]
+    done = subprocess.run(
+        [*command, "--run-config", f'selector="{tmp_path / "checkpoint"}" rounds=2'],
+        cwd=ROOT / "docs/examples/flower",
+        env={**os.environ, "FLWR_HOME": str(tmp_path / "flwr"), "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert "mean accuracy 0." in done.stdout, done.stdout + done.stderr
