@@ -94,7 +94,7 @@ class Bippo(PPO):
 
     @classmethod
     def _should_create_evaluation_env_runners(cls, eval_config: AlgorithmConfig) -> bool:
-        """Not in RLlib's ``setup``, which would leave it seeded otherwise, and without it ``evaluate`` has none."""
+        """Never in RLlib's ``setup``: it would seed the global generators anew, and ``evaluate`` needs one anyway."""
         return False
 
     def _make_evaluation_env_runner(self) -> None:

@@ -25,7 +25,7 @@ from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.selection.budget_sampler import BudgetSampler
-from bippo_rllib.selection.pipeline import find_sampler, new_prior, new_ranking, new_sampler_connector
+from bippo_rllib.selection.pipeline import find_sampler, insert_scores, new_sampler_connector
 
 #: Key of the class in ``to_dict``.
 CONFIG_CLASS = "config_class"
@@ -102,11 +102,7 @@ class BippoConfig(PPOConfig):
         return {**super().to_dict(), CONFIG_CLASS: type(self)}
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> BippoConfig:
-        """As RLlib's; from another configuration's ``to_dict`` this one takes over the class as well.
-
-        Tune knows configurations as dicts, and RLlib fills its algorithm's default one from them: a
-        ``CentralPPOConfig`` would come out as a ``BippoConfig`` with some odd values.
-        """
+        """As RLlib's, and takes over the class: RLlib fills ``Bippo``'s default from what Tune kept of any other."""
         settings = dict(config_dict.items())
         self.__class__ = settings.pop(CONFIG_CLASS, type(self))
         return super().update_from_dict(settings)
@@ -296,12 +292,7 @@ class BippoConfig(PPOConfig):
             config.add_default_connectors_to_module_to_env_pipeline = False
         pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
         if with_defaults and find_sampler(pipeline) is None:
-            if on_arrays:
-                pipeline.append(new_sampler_connector(self))
-            else:
-                pipeline.insert_before("NormalizeAndClipActions", new_sampler_connector(self))
-        sampler = find_sampler(pipeline)
-        for piece in (new_ranking(self), new_prior(self, policy_of)):
-            if sampler is not None and piece is not None:
-                pipeline.insert_before(type(sampler), piece)
+            sampler = new_sampler_connector(self)
+            pipeline.append(sampler) if on_arrays else pipeline.insert_before("NormalizeAndClipActions", sampler)
+        insert_scores(pipeline, self, policy_of)
         return pipeline

@@ -417,7 +417,7 @@ def test_two_live_agents_on_one_policy_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.env_runners(num_env_runners=1), "num_env_runners=1 is not supported"),
+        (lambda c: c.env_runners(num_env_runners=1), "num_env_runners=1 instead of 0 is not supported"),
         (lambda c: c.env_runners(num_envs_per_env_runner=2), "num_envs_per_env_runner=2"),
         (lambda c: c.learners(num_learners=1), "num_learners=1"),
         (lambda c: c.training(train_batch_size_per_learner=4), "train_batch_size_per_learner=4"),

@@ -21,7 +21,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"rllib_settings"},
         {"config_checks"},
         {"config"},
-        {"bippo", "central", "export"},
+        {"bippo", "central", "export", "flower"},
         {"bippo_rllib"},
     ],
     "envs": [

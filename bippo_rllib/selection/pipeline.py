@@ -36,6 +36,14 @@ def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
     return BudgetSamplerConnector(sampler, cost_key=config.cost_key, budget_key=config.budget_key)
 
 
+def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:
+    """Puts what ``BippoConfig.rank_by`` or ``prior`` ask for right before the budget sampler, if there is one."""
+    sampler = find_sampler(pipeline)
+    for piece in (new_ranking(config), new_prior(config, client_of)):
+        if sampler is not None and piece is not None:
+            pipeline.insert_before(type(sampler), piece)
+
+
 def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
     """The ranking of ``BippoConfig.rank_by``; None if the policies' suggestions count."""
     if config.score_key is None:
