@@ -62,7 +62,11 @@ class ClientSelector:
     from_checkpoint = load
 
     def save(self, path: str | Path) -> None:
-        """Writes everything into one file at ``path``, also between ``select`` and ``report``; replaces it at once."""
+        """Writes everything into one file, also between ``select`` and ``report``.
+
+        Args:
+            path: The file; one that is there is replaced at once.
+        """
         write(path, pack(self._parts))
 
     def __repr__(self) -> str:
