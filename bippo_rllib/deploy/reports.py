@@ -12,13 +12,21 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Report:
-    """What a server knows of a client that is available in a round."""
+    """What a server knows of a client that is available in a round.
 
-    accuracy: float  #: of the global model on the client's own test data, in [0, 1]
-    samples: int  #: training samples, above 0
-    cost: float  #: what training it in this round costs, in the unit of the budget, at least 0
-    loss: float | None = None  #: read only by a prior with the key ``loss``
-    trained: bool | None = None  #: whether it trained in the last round; by default as the selector remembers
+    Attributes:
+        accuracy: Of the global model on the client's own test data, in [0, 1].
+        samples: Training samples, above 0.
+        cost: What training it in this round costs, in the unit of the budget, at least 0.
+        loss: Read only by a prior with the key ``loss``.
+        trained: Whether it trained in the last round; None for as the selector remembers.
+    """
+
+    accuracy: float
+    samples: int
+    cost: float
+    loss: float | None = None
+    trained: bool | None = None
 
 
 #: By client: a ``Report``, or a mapping with its entries. A client of another environment than ``FederatedRounds`` has
