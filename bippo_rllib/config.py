@@ -25,7 +25,8 @@ from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.selection.budget_sampler import BudgetSampler
-from bippo_rllib.selection.pipeline import find_sampler, insert_scores, new_sampler_connector
+from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.pipeline import find_piece, insert_scores, new_sampler_connector
 
 #: Key of the class in ``to_dict``.
 CONFIG_CLASS = "config_class"
@@ -291,7 +292,7 @@ class BippoConfig(PPOConfig):
             config = self.copy(copy_frozen=False)
             config.add_default_connectors_to_module_to_env_pipeline = False
         pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
-        if with_defaults and find_sampler(pipeline) is None:
+        if with_defaults and find_piece(pipeline, BudgetSamplerConnector) is None:
             sampler = new_sampler_connector(self)
             pipeline.append(sampler) if on_arrays else pipeline.insert_before("NormalizeAndClipActions", sampler)
         insert_scores(pipeline, self, policy_of)

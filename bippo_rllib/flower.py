@@ -17,7 +17,7 @@ ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "c
 
 
 def client_of(node_id: int, metrics: Mapping[str, Any]) -> Any:
-    """``client_003``, as ``envs`` names its clients, for ``client-id`` 3; without one the node's id."""
+    """``client_003``, as ``envs`` names up to 1,000 clients, for ``client-id`` 3; without one the node's id."""
     return f"client_{int(metrics[CLIENT]):03d}" if CLIENT in metrics else node_id
 
 

@@ -8,7 +8,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from free_port import free_port
 from source_tree import modules
 from test_imports import FLOORS
 
@@ -133,12 +133,6 @@ def head_node(ray_folder: Path) -> Iterator[str]:
         finally:
             if head.poll() is None:
                 os.killpg(head.pid, signal.SIGKILL)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:

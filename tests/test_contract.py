@@ -15,9 +15,10 @@ from quick_federation import TINY, NullExecutor, quick
 import envs
 from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking
 from bippo_rllib.deploy import reports, rewards
+from bippo_rllib.flower import CLIENT, client_of
 from bippo_rllib.selection import budget_sampler
 from envs import observation
-from envs.agent_ids import agent_id, client_name
+from envs.agent_ids import agent_id, client_name, client_names
 from envs.rules import budget, reward
 from envs.rules.churn import ChurnEvent
 from envs.training import aggregation
@@ -73,6 +74,10 @@ def test_agents_of_a_federation_act_with_a_policy_for_each_client() -> None:
     agents = quick(churn=events).possible_agents
     policy_of = BippoConfig().policy_mapping_fn
     assert [policy_of(agent) for agent in agents] == [f"client_{client:03d}" for client in (0, 0, 1, 2, 3)]
+
+
+def test_a_flower_client_has_the_policy_of_the_client_with_its_number() -> None:
+    assert [client_of(99, {CLIENT: client}) for client in range(1000)] == client_names(1000)
 
 
 SHARES = st.floats(0.0, 1.0)

@@ -15,13 +15,15 @@ import pytest
 from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
+from free_port import free_port
+from quick_federation import TINY
+from source_tree import ROOT
 
 import envs
 from bippo_rllib import ClientSelector
 from bippo_rllib.flower import BudgetedStrategy
 from experiments.methods import METHODS
 
-ROOT = Path(__file__).parents[1]
 COSTS_J = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]
 BUDGET_J = 3.0
 #: What each node's training makes of the one weight; accuracy is the weight, cut to [0, 1].
@@ -72,13 +74,11 @@ def weights(value):
     return ArrayRecord({"w": Array(np.array([value]))})
 
 
-def selector(tmp_path, method="bippo-r", name="checkpoint"):
-    keywords = METHODS[method].with_requirements(
-        {"num_clients": 6, "train_samples": 20, "test_samples": 10, "budget_share": 0.5}
-    )
-    config = METHODS[method].make_config().environment(envs.parallel_env, env_config=keywords)
+def selector(tmp_path):
+    keywords = METHODS["bippo-r"].with_requirements({**TINY, "num_clients": 6})
+    config = METHODS["bippo-r"].make_config().environment(envs.parallel_env, env_config=keywords)
     algo = config.debugging(seed=7, log_level="ERROR").build_algo()
-    return ClientSelector.load(algo.save_to_path(tmp_path / name))
+    return ClientSelector.load(algo.save_to_path(tmp_path / "checkpoint"))
 
 
 def run(strategy, nodes, rounds=3):
@@ -147,7 +147,7 @@ def test_what_cannot_work_is_said_in_one_line(ray_session, tmp_path):
 @pytest.fixture
 def flower_home(tmp_path):
     """Flower's configuration with a SuperLink of this test's own, which ``flwr run`` would leave running."""
-    control, http = free_ports(2)
+    control, http = free_port(), free_port()
     (tmp_path / "config.toml").write_text(f'[superlink.mine]\naddress = "127.0.0.1:{http}"\ninsecure = true\n')
     addresses = ["--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", str(http)]
     environment = {**os.environ, "FLWR_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0"}
@@ -162,14 +162,6 @@ def executable(name):
     return Path(sys.executable).with_name(name)
 
 
-def free_ports(number):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 def wait_for(port):
     for _ in range(600):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -181,8 +173,7 @@ def wait_for(port):
 @pytest.mark.ray
 @pytest.mark.slow
 def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tmp_path):
-    keywords = {"train_samples": 50, "test_samples": 20, "lr": 0.05, "budget_share": 0.107}
-    config = METHODS["fedavg"].make_config().environment(envs.parallel_env, env_config=keywords)
+    config = METHODS["fedavg"].make_config().environment(envs.parallel_env)
     config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
     settings = f'selector="{tmp_path / "checkpoint"}" rounds=2'
     command = [executable("flwr"), "run", ".", "mine", "--stream", "--run-config", settings]

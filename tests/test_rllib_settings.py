@@ -90,7 +90,9 @@ def test_what_has_no_effect_is_refused_in_one_line(change, message) -> None:
 
 
 def test_rllibs_own_episodes_honour_what_belongs_to_them() -> None:
-    config().env_runners(env_runner_cls=EpisodeEnvRunner, episode_lookback_horizon=5).validate()
+    changed = config().env_runners(env_runner_cls=EpisodeEnvRunner, episode_lookback_horizon=5)
+    changed.validate()
+    assert changed.episode_lookback_horizon == 5
 
 
 @pytest.mark.usefixtures("ray_session")

@@ -107,7 +107,7 @@ class ClientSelector:
         clients, ids = _in_order(reports)
         if not clients:
             return {}
-        log_probs = self._log_probs(ids, self._observe(clients, ids, reports, budget))
+        log_probs = self._log_probs(ids, self._observe(clients, ids, reports, budget)[0])
         scores = _scores(copy.deepcopy(self._parts.prior), log_probs, clients, ids, reports)
         return dict(zip(clients, scores.tolist(), strict=True))
 
@@ -129,7 +129,7 @@ class ClientSelector:
         clients, ids = _in_order(reports)
         if not clients:
             return []
-        observations, costs = self._observe(clients, ids, reports, budget), numbers(reports, clients, "cost")
+        observations, costs = self._observe(clients, ids, reports, budget)
         accuracies = numbers(reports, clients, "accuracy", optional=True)
         self._learn(ids, observations)
         log_probs = self._log_probs(ids, observations)
@@ -171,16 +171,18 @@ class ClientSelector:
             raise ValueError("there is no round to report; call select first")
         self._parts.last.pay(selected, accuracies, effects, rewards)
 
-    def _observe(self, clients: Sequence[Any], ids: Sequence[str], reports: Reports, budget: float) -> np.ndarray:
-        """``float32[N, obs_dim]``; everything that ``select`` reads is checked here, before anything changes."""
+    def _observe(
+        self, clients: Sequence[Any], ids: Sequence[str], reports: Reports, budget: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Observations ``float32[N, obs_dim]`` and costs; what ``select`` reads is checked before anything changes."""
         parts = self._parts
         if not budget >= 0.0:
             raise ValueError(f"the budget is {budget}; it must be at least 0 (math.inf for no limit)")
-        numbers(reports, clients, "cost")
+        costs = numbers(reports, clients, "cost")
         if parts.prior is not None:
             numbers(reports, clients, parts.prior.key)
         trained, largest = self._trained(clients, ids, reports), self._largest(clients, reports)
-        return observe(reports, clients, trained, budget, largest, parts.observation_high)
+        return observe(reports, clients, costs, trained, budget, largest, parts.observation_high), costs
 
     def _trained(self, clients: Sequence[Any], ids: Sequence[str], reports: Reports) -> np.ndarray:
         """``bool[N]``: who trained in the last round; everybody before the first, as after a round of all."""

@@ -71,7 +71,13 @@ def checked_number(client: Hashable, value: Any, key: str) -> float:
 
 
 def observe(
-    reports: Reports, clients: Sequence[Hashable], trained: np.ndarray, budget: float, largest: float, high: np.ndarray
+    reports: Reports,
+    clients: Sequence[Hashable],
+    costs: np.ndarray,
+    trained: np.ndarray,
+    budget: float,
+    largest: float,
+    high: np.ndarray,
 ) -> np.ndarray:
     """``float32[N, obs_dim]``: the observations that ``clients`` report, or else what ``observation_rows`` makes.
 
@@ -83,7 +89,7 @@ def observe(
         return np.stack([_vector(c, o, len(high)) for c, o in zip(clients, given, strict=True)])
     if len(high) != OBSERVATION_SIZE:
         raise ValueError(f"the policies were trained on {len(high)} numbers; each report needs them as its observation")
-    accuracies, samples, costs = (numbers(reports, clients, key) for key in ("accuracy", "samples", "cost"))
+    accuracies, samples = numbers(reports, clients, "accuracy"), numbers(reports, clients, "samples")
     return observation_rows(accuracies, samples, costs, trained, budget=budget, largest=largest, high=high)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -123,11 +124,12 @@ def find(path: Path) -> Path:
 
 
 def write(path: str | Path, content: bytes) -> None:
-    """Replaces the file at once, so that a kill leaves the old or the new one."""
+    """Replaces the file at once: a kill leaves the old or the new one, and a full disk no part of one."""
     path = Path(path)
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        part = Path(folder, path.name)
+        part.write_bytes(content)
+        os.replace(part, path)
 
 
 def _bytes(arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> bytes:

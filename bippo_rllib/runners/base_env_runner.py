@@ -19,6 +19,7 @@ from ray.tune.registry import ENV_CREATOR, _global_registry
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.runners.parallel_env import registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.pipeline import find_piece
 
 RUN_STATE = "run"
 
@@ -48,13 +49,12 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         Raises:
             ValueError: If there is none.
         """
-        for piece in self._module_to_env.connectors:
-            if isinstance(piece, BudgetSamplerConnector):
-                return piece
-        raise ValueError(
-            "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within the "
-            "budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
-        )
+        if (piece := find_piece(self._module_to_env, BudgetSamplerConnector)) is None:
+            raise ValueError(
+                "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within "
+                "the budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
+            )
+        return piece
 
     def get_metrics(self) -> Any:
         """Metrics since the last call; per-episode values are logged when an episode ends."""

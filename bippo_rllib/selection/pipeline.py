@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
+from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
 
+Piece = TypeVar("Piece", bound=ConnectorV2)
 
-def find_sampler(pipeline: ConnectorPipelineV2) -> BudgetSamplerConnector | None:
-    """The budget sampler's piece in ``pipeline``, which may be a user's own."""
-    return next((piece for piece in pipeline.connectors if isinstance(piece, BudgetSamplerConnector)), None)
+
+def find_piece(pipeline: ConnectorPipelineV2, kind: type[Piece]) -> Piece | None:
+    """The first piece of a kind in ``pipeline``, which may be a user's own."""
+    return next((piece for piece in pipeline.connectors if isinstance(piece, kind)), None)
 
 
 def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
@@ -38,7 +41,7 @@ def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
 
 def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:
     """Puts what ``BippoConfig.rank_by`` or ``prior`` ask for right before the budget sampler, if there is one."""
-    sampler = find_sampler(pipeline)
+    sampler = find_piece(pipeline, BudgetSamplerConnector)
     for piece in (new_ranking(config), new_prior(config, client_of)):
         if sampler is not None and piece is not None:
             pipeline.insert_before(type(sampler), piece)

@@ -23,7 +23,7 @@ from envs.training.local_training import evaluate, train_locally
 from envs.training.models import build_model
 
 #: The scenario ``digits``: who holds which samples, and what training a client costs.
-CONFIG = FederationConfig(train_samples=50, test_samples=20, lr=0.05, budget_share=0.107, seed=7)
+CONFIG = FederationConfig(seed=7)
 
 client_app = ClientApp()
 server_app = ServerApp()
@@ -53,7 +53,7 @@ def train(message: Message, context: Context) -> Message:
     client, model = own(message, context)
     rng = np.random.default_rng([CONFIG.seed, client, message.content["config"]["server-round"]])
     images, labels = clients().train.of(client)
-    train_locally(model, images, labels, epochs=5, batch_size=CONFIG.local_batch_size, lr=CONFIG.lr, rng=rng)
+    train_locally(model, images, labels, epochs=5, batch_size=CONFIG.local_batch_size, lr=CONFIG.learning_rate, rng=rng)
     metrics = MetricRecord({"num-examples": len(labels)})
     return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 

@@ -16,6 +16,7 @@ from bippo_rllib import (
 )
 from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
 from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
+from bippo_rllib.selection.pipeline import find_piece
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
 from experiments.benchmark.rl.kernel import bare_kernel
 from experiments.benchmark.rl.rows import Case
@@ -68,9 +69,7 @@ def build_prior(case: Case, watch: Stopwatch) -> Subject:
     """Our algorithm with the representativeness prior, whose time counts as the sampler's."""
     algo = _build(BippoConfig().prior("accuracy"), case, watch)
     watch.wrap(algo.bank, "act", "forward")
-    pipeline = algo.env_runner._module_to_env
-    prior = next(piece for piece in pipeline.connectors if isinstance(piece, RepresentativenessPrior))
-    watch.wrap(prior, "scores", "sampler")
+    watch.wrap(find_piece(algo.env_runner._module_to_env, RepresentativenessPrior), "scores", "sampler")
     return _subject(algo, None, watch)
 
 
