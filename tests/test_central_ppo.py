@@ -104,6 +104,16 @@ def test_every_participant_is_a_sample_with_its_rounds_advantage():
     assert float(statistics.advantage) == pytest.approx(-0.04, abs=1e-6)
 
 
+def test_the_clipped_share_is_over_the_participants_of_all_rounds(monkeypatch):
+    rng, ratios = np.random.default_rng(0), record_ratios(monkeypatch)
+    flat = initial_parameters(LAYOUT, 7, "central#1").unsqueeze(0)
+    batch = batch_of([random_round(rng, flat) for _ in range(8)], [False] * 8, 1)
+    statistics = update_central(flat, LAYOUT, StackedAdam(1, LAYOUT.size), batch, PPOSettings())
+    clipped = [not 0.8 <= ratio <= 1.2 for ratio in ratios[-1][0].tolist()]
+    assert statistics.clip_fraction.item() == pytest.approx(sum(clipped) / len(clipped))
+    assert 0 < sum(clipped) < len(clipped)
+
+
 def test_joint_state_takes_what_is_shared_once():
     observations = torch.tensor([[9.0, 1.0, 2.0], [9.0, 3.0, 4.0]])
     assert joint_state(observations, 1).tolist() == [9.0, 1.0, 2.0, 3.0, 4.0]

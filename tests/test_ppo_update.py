@@ -143,6 +143,14 @@ def test_the_ratio_is_exactly_one_in_the_first_epoch(num_policies, monkeypatch):
     assert len(ratios) == 8 and (ratios[1] != 1.0).all()
 
 
+def test_the_clipped_share_is_that_of_the_last_epoch(monkeypatch):
+    ratios, stack = record_ratios(monkeypatch), new_stack(40)
+    settings = PPOSettings(lr=0.0015)  # some policies get out of [0.8, 1.2], some do not
+    statistics = update_policies(stack, LAYOUT, new_adam(stack), full_batch(stack, list(range(40))), settings)
+    shares = [sum(not 0.8 <= ratio <= 1.2 for ratio in row) / 2 for row in ratios[-1].tolist()]
+    assert statistics.clip_fraction.tolist() == shares and set(shares) == {0.0, 0.5, 1.0}
+
+
 def test_a_policys_output_does_not_depend_on_its_neighbours():
     stack = new_stack(50)
     observations = torch.rand(50, 3, OBS_DIM, generator=torch.Generator().manual_seed(0))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
+from bippo_rllib.learning.objectives import clip_fraction
 from bippo_rllib.learning.participation_buffer import Sequences
 from bippo_rllib.learning.ppo_update import (
     PPOSettings,
@@ -96,14 +97,16 @@ def update_central(
     sample_advantages, sample_returns = advantages[:, rounds], returns[:, rounds]
     old_log_probs = batch.log_probs[:, rounds, clients]
 
-    def losses(leaf: Tensor) -> Tensor:
+    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
         log_probs = torch.log_softmax(logits, dim=-1)[:, rounds, clients]
         values = state_values(parameters, batch.observations, settings)[:, rounds]
-        return total_loss(log_probs, old_log_probs, sample_advantages, values, sample_returns, logits, settings)
+        loss = total_loss(log_probs, old_log_probs, sample_advantages, values, sample_returns, logits, settings)
+        return loss, log_probs
 
-    first, last = run_epochs(updated, moments, adam, losses, settings)
+    first, last, log_probs = run_epochs(updated, moments, adam, losses, settings)
     flat.copy_(updated)
     adam.scatter(batch.slots, moments)
-    return UpdateStatistics(batch.slots, first, last, sample_advantages.mean(dim=-1))
+    clipped = clip_fraction(log_probs, old_log_probs, settings.clip_param)
+    return UpdateStatistics(batch.slots, first, last, sample_advantages.mean(dim=-1), clipped)

@@ -68,3 +68,18 @@ def ppo_loss(
     if vf_clip_param is not None:
         value_error = value_error.clamp(max=vf_clip_param)
     return (vf_loss_coeff * value_error - surrogate).mean(dim=-1)
+
+
+def clip_fraction(log_probs: Tensor, old_log_probs: Tensor, clip_param: float) -> Tensor:
+    """Share of each policy's samples whose ratio is outside ``[1 - clip_param, 1 + clip_param]``.
+
+    Args:
+        log_probs: ``[..., K]`` log pi(participate | s) of the current policy.
+        old_log_probs: ``[..., K]`` the same under the policy that acted.
+        clip_param: The paper's epsilon_clip.
+
+    Returns:
+        ``[...]``.
+    """
+    ratio = torch.exp(log_probs - old_log_probs)
+    return (ratio != ratio.clamp(1.0 - clip_param, 1.0 + clip_param)).float().mean(dim=-1)

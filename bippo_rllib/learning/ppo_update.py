@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bippo_rllib.learning.adam import Moments, StackedAdam
-from bippo_rllib.learning.objectives import gae, ppo_loss
+from bippo_rllib.learning.objectives import clip_fraction, gae, ppo_loss
 from bippo_rllib.learning.participation_buffer import ParticipationBatch, Sequences
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
 
@@ -48,6 +48,7 @@ class UpdateStatistics:
     loss_first_epoch: Tensor
     loss_last_epoch: Tensor
     advantage: Tensor  #: mean over the batch
+    clip_fraction: Tensor  #: share of the batch whose ratio was clipped in the last epoch
 
     def metrics(self) -> dict[str, Tensor]:
         """Key -> ``[P]``; learners report mean, lowest and highest, and each policy's with ``per_policy_metrics``."""
@@ -71,47 +72,49 @@ def update_policies(
     updated, moments = flat[batch.slots], adam.gather(batch.slots)
     advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
 
-    def losses(leaf: Tensor) -> Tensor:
+    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
         parameters = layout.views(leaf)
         logits = actor_logits(parameters, batch.observations)
         log_probs, values = log_prob_participate(logits), state_values(parameters, batch.observations, settings)
-        return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings)
+        return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings), log_probs
 
-    first, last = run_epochs(updated, moments, adam, losses, settings)
+    first, last, log_probs = run_epochs(updated, moments, adam, losses, settings)
     flat[batch.slots] = updated
     adam.scatter(batch.slots, moments)
-    return UpdateStatistics(batch.slots, first, last, advantages.mean(dim=-1))
+    clipped = clip_fraction(log_probs, batch.log_probs, settings.clip_param)
+    return UpdateStatistics(batch.slots, first, last, advantages.mean(dim=-1), clipped)
 
 
 def run_epochs(
     updated: Tensor,
     moments: Moments,
     adam: StackedAdam,
-    losses: Callable[[Tensor], Tensor],
+    losses: Callable[[Tensor], tuple[Tensor, Tensor]],
     settings: PPOSettings,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """``num_epochs`` Adam steps on P rows, in place.
 
     Args:
         updated: ``[P, size]`` parameters.
         moments: Adam moments of these P rows, updated in place.
         adam: The optimiser.
-        losses: Parameters -> losses ``[P]``, whose sum has independent gradients.
+        losses: Parameters -> losses ``[P]``, whose sum has independent gradients, and the samples' log-probs
+            ``[P, K]``.
         settings: Hyper-parameters.
 
     Returns:
-        Losses ``[P]`` before the first and before the last step.
+        Losses ``[P]`` before the first and before the last step, and the log-probs before the last.
     """
     seen: list[Tensor] = []
     for _ in range(settings.num_epochs):
         leaf = updated.detach().requires_grad_(True)
-        loss = losses(leaf)
+        loss, log_probs = losses(leaf)
         seen.append(loss.detach())
         (gradients,) = torch.autograd.grad(loss.sum(), leaf)
         if settings.grad_clip is not None:
             gradients = _clip_per_policy(gradients, settings.grad_clip)
         adam.step(updated, gradients, moments, settings.lr)
-    return seen[0], seen[-1]
+    return seen[0], seen[-1], log_probs.detach()
 
 
 @torch.no_grad()

@@ -21,6 +21,7 @@ from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
 from bippo_rllib.selection.columns import AgentColumn, AgentOrder
+from bippo_rllib.selection.metrics import log_reward
 
 
 class BippoEnvRunner(BaseEnvRunner):
@@ -216,6 +217,7 @@ class BippoEnvRunner(BaseEnvRunner):
         episode, over, after = self._episode, transition.episode_over, transition.next_observations
         episode.step(transition)
         self._increase_sampled_metrics(1, after, episode)
+        log_reward(self.metrics, transition.actions, transition.rewards)
         self._count(1, float(sum(transition.rewards.values())), over)
         for event in ("on_episode_step", "on_episode_end")[: 1 + over]:
             self._make_on_episode_callback(event, 0, [episode])

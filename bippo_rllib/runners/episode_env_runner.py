@@ -11,6 +11,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode
+from bippo_rllib.selection.metrics import log_reward
 
 
 class EpisodeEnvRunner(BaseEnvRunner):
@@ -65,14 +66,15 @@ class EpisodeEnvRunner(BaseEnvRunner):
         )
 
     def _try_env_step(self, actions: Sequence[Mapping[Any, Any]]) -> Any:
-        """As the stock runner's.
+        """As the stock runner's, and logs the step's reward.
 
         Raises:
             ValueError: If all agents leave while others join.
         """
         results = super()._try_env_step(actions)
         if results != ENV_STEP_FAILURE:
-            observations, _, terminateds, truncateds, _ = (entries[0] for entries in results)
+            observations, rewards, terminateds, truncateds, _ = (entries[0] for entries in results)
+            log_reward(self.metrics, actions[0], rewards)
             _check_somebody_stays(list(actions[0]), list(observations), terminateds, truncateds)
         return results
 

@@ -9,9 +9,11 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.columns import SUGGESTION, column_like, info_values, order_of, values_of
+from bippo_rllib.selection.metrics import log_selection, selection_metrics
 
 
 class BudgetSamplerConnector(ConnectorV2):
@@ -46,18 +48,26 @@ class BudgetSamplerConnector(ConnectorV2):
         self._cost_key, self._budget_key = cost_key, budget_key
 
     def __call__(
-        self, *, batch: dict[str, Any], episodes: Sequence[Any], explore: bool | None = None, **kwargs: Any
+        self,
+        *,
+        batch: dict[str, Any],
+        episodes: Sequence[Any],
+        explore: bool | None = None,
+        metrics: MetricsLogger | None = None,
+        **kwargs: Any,
     ) -> dict[str, Any]:
-        """Writes ``actions``; ``explore`` is passed to the sampler."""
+        """Writes ``actions``, and logs what there is to watch; ``explore`` is passed to the sampler."""
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch
         order = order_of(suggestions)
-        agents = order.agents
+        agents, scores = order.agents, values_of(suggestions, order)
         costs, budget = self._costs_and_budget(episodes[0].get_infos(-1), agents)
-        chosen = self.sampler.select(
-            values_of(suggestions, order), costs, budget, explore=explore is not False, names=agents
-        )
+        explores = explore is not False
+        if explores and self.sampler.strategy == "epsilon_greedy":
+            log_selection(metrics, {"epsilon": self.sampler.epsilon})
+        chosen = self.sampler.select(scores, costs, budget, explore=explores, names=agents)
+        log_selection(metrics, selection_metrics(scores, costs, budget, chosen))
         actions = np.zeros(len(agents), dtype=np.int64)
         actions[chosen] = 1
         batch[Columns.ACTIONS] = column_like(suggestions, order, actions)
