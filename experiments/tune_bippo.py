@@ -21,6 +21,7 @@ from experiments.study.as_typed import as_typed
 from experiments.study.checks import check_study
 from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
+from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended
 from experiments.study.resume import ready
 from experiments.study.run import Failure, run_study
@@ -68,6 +69,7 @@ def _main(argv: Sequence[str]) -> int:
         with ExitStack() as held:
             held.enter_context(study_lock(study.results_dir))
             _check_fresh(study)
+            check_reachable(study.loggers, study.results_dir)
             lock = held.pop_all()
     except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
         keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]

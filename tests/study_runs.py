@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from ray import tune
 from ray.train._internal.storage import StorageContext
+from ray.tune.logger import LoggerCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search.variant_generator import generate_variants
 
@@ -66,7 +67,7 @@ class TunerHere:
         while not over:
             result = trainable.train()
             over = run.stop(trial.name, result) or scheduler.on_trial_result(None, trial, result) == scheduler.STOP
-            for callback in run.callbacks:
+            for callback in (each for each in run.callbacks if not isinstance(each, LoggerCallback)):
                 callback.on_trial_result(0, [], trial, result)
             if over or result["training_iteration"] % every == 0:
                 trainable.save()

@@ -24,6 +24,7 @@ from experiments.own_methods import method_name
 from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
+from experiments.study.loggers import LOGGERS, check_installed
 from experiments.study.recorded import study_to_repeat
 from experiments.study.resume import study_to_resume
 from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
@@ -62,6 +63,8 @@ examples:
       runs a study for more rounds; rows until then stay as they are
   python -m experiments.tune_bippo --config RESULTS_DIR/run.json
       repeats a study in a new folder; the rows are the same
+  python -m experiments.tune_bippo --logger mlflow
+      numbers of every round in MLflow as well (docs/metrics.md)
   python -m experiments.report RESULTS_DIR
       table and figure again, also while a study is running
 
@@ -152,6 +155,14 @@ def _add_where(group: Any) -> None:
     group.add_argument(
         "--checkpoint-every", type=at_least(1), default=10, metavar="N", help="in rounds; default: 10, and at the end"
     )
+    group.add_argument(
+        "--logger",
+        action="append",
+        default=[],
+        choices=LOGGERS,
+        metavar="NAME",
+        help=f"log to {' or '.join(LOGGERS)} as well, beside TensorBoard; may be given more than once",
+    )
 
 
 def _add_execution(group: Any) -> None:
@@ -222,7 +233,9 @@ def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
 
 def _where_and_who(arguments: argparse.Namespace) -> dict[str, Any]:
     """Keywords of a study that do not change its rows; a resumed study takes them anew."""
+    check_installed(arguments.logger)
     return {
+        "loggers": distinct("--logger", arguments.logger),
         "data_dir": str(arguments.data_dir) if arguments.data_dir else None,
         "parallel_trials": arguments.parallel_trials,
         "checkpoint_every": arguments.checkpoint_every,

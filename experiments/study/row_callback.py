@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
+from experiments.study.client_kinds import kinds_of
+from experiments.study.tags import TRAINED_BY_KIND
 
 if TYPE_CHECKING:
     from bippo_rllib import Bippo
@@ -44,13 +47,15 @@ class RowCallback(RLlibCallback):
         self._info = info
         self._writer: RowWriter | None = None
         self._trial = ""
+        self._kinds: Mapping[str, frozenset[int]] = {}
         self._env_seconds = 0.0
         self._epsilon = math.nan
         self._recent: deque[float] = deque(maxlen=WINDOW)
         self._energy_total_j = 0.0
 
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
-        """Finds the trial's folder and the first round's epsilon."""
+        """Finds the trial's folder, the kinds of clients and the first round's epsilon."""
+        self._kinds = kinds_of(algorithm.parallel_env)
         storage = algorithm._storage
         if storage is not None:
             self._trial = str(storage.trial_dir_name)
@@ -81,6 +86,9 @@ class RowCallback(RLlibCallback):
         result[EPISODE_OVER] = not algorithm.parallel_env.agents
         result[ROLLING_ACCURACY] = float(np.mean(self._recent))
         result["energy_total_j"] = self._energy_total_j
+        if 0.0 < row["budget_j"] < math.inf:
+            result["budget_share"] = row["energy_j"] / row["budget_j"]
+        result[TRAINED_BY_KIND] = {name: len(kind.intersection(row["trained"])) for name, kind in self._kinds.items()}
         result["warmup_energy_j"] = float(algorithm.parallel_env.warmup_energy_j)
 
     def flush(self) -> None:

@@ -14,6 +14,7 @@ from envs.config_checks import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
+from experiments.study.loggers import new_loggers
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.settings import split_settings
@@ -103,6 +104,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
     from experiments.study.row_callback import ROLLING_ACCURACY
     from experiments.study.scheduler import SeedwiseASHA
     from experiments.study.study_end import StudyEnd
+    from experiments.study.tensorboard import TensorBoardLogger
     from experiments.study.trial import StudyTrial, param_space
 
     journal = study.results_dir / JOURNAL_FILE
@@ -122,7 +124,12 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
-            callbacks=[progress, watch],
+            callbacks=[
+                progress,
+                watch,
+                TensorBoardLogger(study.scenario.name, study.settings),
+                *new_loggers(study.loggers, study.results_dir),
+            ],
             verbose=0,
         ),
     )

@@ -34,6 +34,7 @@ class Study:
     num_samples: int = 1  #: Settings to draw.
     parallel_trials: int | None = None  #: Trials side by side; None for one per core.
     checkpoint_every: int = 10  #: In rounds.
+    loggers: tuple[str, ...] = ()  #: As in ``--logger``.
     execution: Execution = field(default_factory=Execution)  #: Who trains, as asked for; see ``placed_execution``.
     command: str = ""  #: As a user would type it again.
     trials_left: tuple[TrialStart, ...] | None = None  #: Not finished, of a resumed study; None for a new one.

@@ -1,0 +1,49 @@
+"""Kinds of clients: what tells those of a federation apart."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from experiments.results.naming import pluralize
+
+if TYPE_CHECKING:
+    from envs import FederatedRounds
+
+#: Numbers of labels, and CPU frequencies, that are worth a curve each; more are a mixture.
+MOST_VALUES = 6
+NOISY = "noisy"
+
+
+def kinds_of(env: FederatedRounds) -> dict[str, frozenset[int]]:
+    """Clients of each kind, by frequency at the start; see ``client_kinds``."""
+    config = env.config
+    noisy = config.noisy_clients if config.label_noise else ()
+    return client_kinds([len(labels) for labels in env.labels], config.start_freq_hz, noisy)
+
+
+def client_kinds(
+    num_labels: Sequence[int], cpu_freq_hz: Sequence[float], noisy: Collection[int] = ()
+) -> dict[str, frozenset[int]]:
+    """Clients by how many labels they hold and how fast they are, and those with wrong labels once more.
+
+    Args:
+        num_labels: Of each client.
+        cpu_freq_hz: Of each client.
+        noisy: Clients with wrong labels.
+
+    Returns:
+        Name, such as ``3_labels_700_MHz`` -> clients. What is the same for all clients, or different for more than a
+        few, is in no name.
+    """
+    labels = _unless_mixed([pluralize(number, "label").replace(" ", "_") for number in num_labels])
+    speeds = _unless_mixed([f"{freq / 1e6:.0f}_MHz" for freq in cpu_freq_hz])
+    names = ["_".join(filter(None, parts)) for parts in zip(labels, speeds, strict=True)]
+    kinds = {
+        name: frozenset(i for i, other in enumerate(names) if other == name) for name in sorted(set(names)) if name
+    }
+    return {**kinds, **({NOISY: frozenset(noisy)} if noisy else {})}
+
+
+def _unless_mixed(names: Sequence[str]) -> Sequence[str]:
+    return names if 1 < len(set(names)) <= MOST_VALUES else [""] * len(names)

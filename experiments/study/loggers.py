@@ -1,0 +1,84 @@
+"""Where a study's numbers go beside its rows: TensorBoard always, MLflow and Weights & Biases if asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.cli import one_line
+
+#: Names of ``--logger``, which are those of the packages.
+LOGGERS = ("mlflow", "wandb")
+MLFLOW_FILE = "mlflow.db"
+_PROJECT = "bippo"
+
+
+def check_installed(loggers: Sequence[str]) -> None:
+    """Refuses a logger whose package is missing.
+
+    Raises:
+        ValueError: Naming it and how to get it.
+    """
+    for name in loggers:
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(f"--logger {name} needs the package {name}, which is not installed: pip install {name}")
+
+
+def check_reachable(loggers: Sequence[str], results_dir: Path) -> None:
+    """Refuses a logger that cannot be written to, such as one that nobody has logged in to.
+
+    Raises:
+        ValueError: Naming it and what it says itself.
+    """
+    for name, callback in zip(loggers, new_loggers(loggers, results_dir), strict=True):
+        try:
+            callback.setup()
+        except Exception as error:  # whatever the package raises
+            raise ValueError(f"--logger {name}: {one_line(error)}") from error
+
+
+def new_loggers(loggers: Sequence[str], results_dir: Path) -> list[Any]:
+    """Ray Tune's callbacks for the named loggers.
+
+    MLflow takes ``$MLFLOW_TRACKING_URI``, or else a database in the results folder; Weights & Biases its own
+    environment variables, ``$WANDB_PROJECT`` being ``bippo`` by default.
+    """
+    make = {"mlflow": _mlflow, "wandb": _wandb}
+    return [make[name](results_dir) for name in loggers]
+
+
+def _mlflow(results_dir: Path) -> Any:
+    from ray.air.integrations.mlflow import MLflowLoggerCallback
+
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # else it tells of every table of a new database
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{results_dir / MLFLOW_FILE}"
+    return _grouping(MLflowLoggerCallback)(uri, experiment_name=results_dir.name)
+
+
+def _wandb(results_dir: Path) -> Any:
+    from ray.air.integrations.wandb import WandbLoggerCallback
+
+    # A Ray worker writes the runs, and need not have this process's environment. Its folder is Ray's, which is copied
+    # before the last of a run is written.
+    return _grouping(WandbLoggerCallback)(
+        os.environ.get("WANDB_PROJECT") or _PROJECT,
+        group=results_dir.name,
+        dir=os.environ.get("WANDB_DIR") or str(results_dir),
+        mode=os.environ.get("WANDB_MODE"),
+        entity=os.environ.get("WANDB_ENTITY"),
+    )
+
+
+def _grouping(logger: type) -> type:
+    """The same logger, but it gets a result's numbers in groups, and the round as their step."""
+    from experiments.study.tags import grouped
+
+    class Grouping(logger):  # type: ignore[misc, valid-type]
+        def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
+            super().log_trial_result(iteration, trial, {**grouped(result), "training_iteration": result["round"]})
+
+    return Grouping

@@ -1,0 +1,64 @@
+"""What loggers show of a round: RLlib's result in groups that a person finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from ray.tune.utils import flatten_dict
+
+#: Key of ``RowCallback``'s counts by kind of client.
+TRAINED_BY_KIND = "trained_by_kind"
+#: Everything that is in no other group.
+REST = "rllib"
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "accuracy": ("mean_accuracy", "mean_accuracy_last_10"),
+    "energy": (
+        *("energy_j", "budget_j", "budget_share", "energy_total_j", "warmup_energy_j"),
+        *("probing_j", "selection_j", "measured_j"),
+    ),
+    "selection": ("num_clients", "num_trained", "epsilon"),
+    "learning": ("reward",),
+    "time": ("fl_seconds", "rl_seconds", "time_this_iter_s", "time_since_restore"),
+}
+_GROUP_OF = {key: group for group, keys in GROUPS.items() for key in keys}
+
+#: The first that fits takes the place of a key's beginning. What ``env_runners/selection`` has beside suggestions are
+#: the row's numbers once more.
+_PREFIXES: Mapping[str, str] = {
+    "env_runners/selection/suggestion_": "selection/suggestion_",
+    "env_runners/selection/": "",
+    f"{TRAINED_BY_KIND}/": "selection/trained/",
+    "learners/__all_modules__/": "learning/",
+    "learners/": "learning/",
+}
+#: No curves: the step itself, constants, and what Tune's loggers leave out.
+_BOOKKEEPING = {
+    *("round", "seed", "episode_over", "done", "config", "pid", "timestamp"),
+    *("training_iteration", "time_total_s", "iterations_since_restore", "num_training_step_calls_per_iteration"),
+}
+
+
+def grouped(result: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a result by tag, ``group/name``; NaN, as for a loss in a round without an update, is left out."""
+    numbers = {}
+    for key, value in flatten_dict(dict(result), delimiter="/").items():
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if is_number and not math.isnan(value) and (tag := tag_of(key)):
+            numbers[tag] = float(value)
+    return numbers
+
+
+def tag_of(key: str) -> str:
+    """The tag of a flat key of a result; empty where it is not shown."""
+    if key.partition("/")[0] in _BOOKKEEPING:
+        return ""
+    if group := _GROUP_OF.get(key):
+        return f"{group}/{key}"
+    for prefix, replacement in _PREFIXES.items():
+        if key.startswith(prefix):
+            return replacement and replacement + key.removeprefix(prefix)
+    return f"{REST}/{key}"
