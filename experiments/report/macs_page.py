@@ -24,7 +24,7 @@ from experiments.report.macs import (
     round_macs,
 )
 from experiments.report.numbers import MISSING, power_of_ten, whole
-from experiments.report.plots import save_figure
+from experiments.report.plots import save_image
 from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
 from experiments.results.files import check_writable
@@ -41,9 +41,8 @@ def macs_section(results: Results, output: Path) -> list[str]:
         samples = sum(client.num_samples for client in record.clients) / len(record.clients)
         a_round = training_macs(record.model.macs_per_sample, samples, record.local_epochs)
         fl_round = {f"{record.model.name}, {samples:,.0f} samples": a_round}
-    png, _ = save_figure(macs_figure(fl_round), output, "macs")
     table = markdown_table([_record(macs) for macs in methods_macs(results)])
-    return ["## Overhead of the selection", table, _SECTION, f"![MACs]({png.name})"]
+    return ["## Overhead of the selection", table, _SECTION, save_image(macs_figure(fl_round), output, "macs", "MACs")]
 
 
 def methods_macs(results: Results) -> list[RoundMacs]:
@@ -84,10 +83,10 @@ def write_macs_page(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     models = fl_models()
     figure = macs_figure({f"{model.name} ({scenario})": model.round_macs for scenario, model in models.items()})
-    png, _ = save_figure(figure, folder, "macs")
     page = folder / "macs.md"
-    parts = ["# MACs of client selection", f"![MACs against clients]({png.name})", markdown_table(networks_table())]
-    parts += [_CONVENTIONS, "## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
+    parts = ["# MACs of client selection", save_image(figure, folder, "macs", "MACs against clients")]
+    parts += [markdown_table(networks_table()), _CONVENTIONS]
+    parts += ["## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
     page.write_text("\n\n".join(parts) + "\n")
     return page
 
