@@ -12,7 +12,7 @@ import torch
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples
 from envs.rng import RoundKey
-from envs.training.aggregation import ClientFailure, WeightedSum
+from envs.training.aggregation import WeightedSum
 from envs.training.client_worker import ClientWorker
 
 
@@ -31,27 +31,6 @@ class ActorInfo:
     device: str
     visible_gpus: str
     no_meter: str = ""
-
-
-@dataclass(frozen=True)
-class PackedSum:
-    """A ``WeightedSum`` whose array Ray moves without copying."""
-
-    total: np.ndarray
-    num_samples: int
-    bound: int
-    failed: tuple[ClientFailure, ...]
-    readings_j: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, part: WeightedSum) -> PackedSum:
-        """The sum, on the CPU."""
-        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed, part.readings_j)
-
-    def unpacked(self) -> WeightedSum:
-        """A copy: what Ray returns is read-only memory of its object store."""
-        total = torch.from_numpy(self.total.copy())
-        return WeightedSum(total, self.num_samples, self.bound, self.failed, self.readings_j)
 
 
 class ClientActor:
@@ -79,13 +58,13 @@ class ClientActor:
         """Copies the samples of all clients to the device."""
         self._worker.assign(samples)
 
-    def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> PackedSum:
+    def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains ``clients`` from the flat ``float32[P]`` weights; one partial sum for all of them."""
-        return PackedSum.of(self._worker.train(torch.tensor(weights), clients, key, epochs))
+        return self._worker.train(torch.tensor(weights), clients, key, epochs)
 
-    def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[PackedSum]:
+    def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
         """As ``train``, but a sum for each client."""
-        return [PackedSum.of(update) for update in self._worker.train_each(torch.tensor(weights), clients, key, epochs)]
+        return self._worker.train_each(torch.tensor(weights), clients, key, epochs)
 
     def evaluate(self, weights: np.ndarray, groups: Sequence[Sequence[int]], training_samples: bool) -> np.ndarray:
         """``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""
