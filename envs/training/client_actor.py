@@ -18,19 +18,12 @@ from envs.training.client_worker import ClientWorker
 
 @dataclass(frozen=True)
 class ActorInfo:
-    """Where an actor is.
+    """Where an actor is."""
 
-    Attributes:
-        pid: Its process.
-        device: torch device it trains on.
-        visible_gpus: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
-        no_meter: Why the energy meter cannot be read there, if it cannot.
-    """
-
-    pid: int
-    device: str
-    visible_gpus: str
-    no_meter: str = ""
+    pid: int  #: Its process.
+    device: str  #: torch device it trains on.
+    visible_gpus: str  #: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
+    no_meter: str = ""  #: Why the energy meter cannot be read there, if it cannot.
 
 
 class ClientActor:

@@ -34,14 +34,10 @@ def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class EvaluationShares:
-    """Who evaluates which clients.
+    """Who evaluates which clients."""
 
-    Attributes:
-        groups: Per worker its groups of client ids; a group is evaluated as one batch.
-        places: ``int64[number of clients]`` where in the list of clients each result belongs, worker by worker.
-    """
-
-    groups: list[list[list[int]]]
+    groups: list[list[list[int]]]  #: Per worker its groups of client ids; a group is evaluated as one batch.
+    #: ``int64[number of clients]`` where in the list of clients each result belongs, worker by worker.
     places: np.ndarray
 
 
