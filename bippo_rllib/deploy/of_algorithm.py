@@ -19,11 +19,7 @@ from bippo_rllib.selection.prior import RepresentativenessPrior
 def selector_bytes(config: Any, learner: Any, pieces: Sequence[ConnectorV2], steps: int) -> bytes:
     """The file that ``ClientSelector.load`` reads; where no selector can do the same, one that says why.
 
-    Args:
-        config: The ``BippoConfig``.
-        learner: The learner.
-        pieces: The module-to-env pipeline.
-        steps: Environment steps so far.
+    ``pieces`` are those of the module-to-env pipeline, ``steps`` the environment steps so far.
     """
     own = [piece for piece in pieces if not type(piece).__module__.startswith("ray.rllib.connectors.")]
     reason = _why_not(config, learner, own)

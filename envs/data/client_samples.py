@@ -62,13 +62,7 @@ def _gathered(images: Tensor, labels: Tensor, indices: Sequence[np.ndarray]) -> 
 
 
 class ResidentSamples:
-    """``Samples`` on a device: a copy of its own as bytes, a quarter of their size as numbers.
-
-    Args:
-        samples: One split.
-        max_value: The largest value a pixel can take.
-        device: Where the samples stay.
-    """
+    """``Samples`` on a device: a copy of its own as bytes, a quarter of their size as numbers."""
 
     def __init__(self, samples: Samples, max_value: int, device: str) -> None:
         self.sizes = samples.sizes

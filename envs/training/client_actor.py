@@ -27,14 +27,7 @@ class ActorInfo:
 
 
 class ClientActor:
-    """Trains and evaluates clients in a process of its own.
-
-    Args:
-        config: The federation.
-        shape: Of its data set.
-        worker_class: What does the work.
-        may_use_gpu: Whether Ray has assigned a GPU to this process.
-    """
+    """Trains and evaluates clients in a process of its own, to which Ray has assigned a GPU if it ``may_use_gpu``."""
 
     def __init__(
         self, config: FederationConfig, shape: DataShape, worker_class: type[ClientWorker], may_use_gpu: bool = False

@@ -45,10 +45,7 @@ class EvaluationShares:
 def evaluation_shares(clients: tuple[int, ...], sizes: tuple[int, ...], num_workers: int) -> EvaluationShares:
     """Spreads groups of clients over workers; kept for the next round, in which the clients are mostly the same.
 
-    Args:
-        clients: Client ids.
-        sizes: Samples of every client there is.
-        num_workers: How many share the work.
+    ``sizes`` are the samples of every client there is, not only of ``clients``.
     """
     loads = [sizes[client] for client in clients]
     groups = evaluation_groups(loads)

@@ -11,10 +11,7 @@ from typing import Any
 def take_turns(contestants: Mapping[str, Callable[[], Any]], turns: int, warm_up: int = 1) -> dict[str, list[float]]:
     """Seconds of each contestant, ``turns`` times, so that what else the machine does hits them alike.
 
-    Args:
-        contestants: Name -> what it does in its turn.
-        turns: How often each is timed.
-        warm_up: Turns before that, which do not count.
+    The ``warm_up`` turns before do not count.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(warm_up + turns):

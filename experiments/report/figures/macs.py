@@ -19,11 +19,7 @@ _WITH_RATIO = (20, 48, 1000)
 
 
 def macs_figure(fl_client_round: Mapping[str, float]) -> Figure:
-    """Returns three logarithmic panels.
-
-    Args:
-        fl_client_round: Name of a federated model -> MACs of one client's training in one round.
-    """
+    """Returns three logarithmic panels; ``fl_client_round`` has, by federated model, the MACs of a client's round."""
     figure = Figure(figsize=(13.5, 4.4), dpi=150, layout="constrained")
     forward, training, beside = figure.subplots(1, 3)
     _draw_forward(forward)
