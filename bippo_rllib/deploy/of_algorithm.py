@@ -7,8 +7,7 @@ from typing import Any
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.deploy.parts import SelectorParts
-from bippo_rllib.deploy.selector_file import pack, pack_refusal
+from bippo_rllib.deploy.selector_file import SelectorParts, pack, pack_refusal
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.selection.budget_sampler import BudgetSampler

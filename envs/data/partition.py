@@ -103,10 +103,8 @@ def make_partition(
         train_counts = equal_counts(label_sets, train_sizes, num_classes)
     elif kind == "dirichlet_over_clients":
         train_counts = counts_over_clients(train_sizes, train_available, alpha)
-    elif kind == "dirichlet_over_labels":
-        train_counts = counts_over_labels(train_sizes, train_available, alpha)
     else:
-        raise ValueError(f"unknown partition {kind!r}")
+        train_counts = counts_over_labels(train_sizes, train_available, alpha)
     held = tuple(tuple(np.flatnonzero(row).tolist()) for row in train_counts)
     test_counts = equal_counts(held, test_sizes, num_classes)
     return Partition(
