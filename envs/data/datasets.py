@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from envs.checks import one_of
 from envs.data.image_folders import read_image_folder
 from envs.data.image_tree import image_trees, is_zip
 from envs.data.published import PUBLISHED, Published
@@ -86,8 +87,7 @@ def _load(name: str, data_dir: str | None) -> Dataset:
         return _digits()
     if is_import(name):
         return _checked(name, import_name("dataset", name)(data_dir))
-    if name not in _HELP:
-        raise ValueError(f"data set is {name!r}; choose one of digits, {', '.join(_HELP)}")
+    one_of("data set", name, ("digits", *_HELP))
     if data_dir is None:
         raise ValueError(f"no {name} data found: neither data_dir nor $BIPPO_DATA is set. {_HELP[name]}")
     root = Path(data_dir)
