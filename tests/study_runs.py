@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -55,7 +56,11 @@ class TunerHere:
 
     def fit(self) -> list[SimpleNamespace]:
         """Path and error of each trial; what a trial raises is raised."""
-        return [self._run_trial(point) for _, point in generate_variants(self._space)]
+        here = os.getcwd()
+        try:
+            return [self._run_trial(point) for _, point in generate_variants(self._space)]
+        finally:
+            os.chdir(here)  # a trial goes to a folder of its own
 
     def _run_trial(self, point: dict[str, Any]) -> SimpleNamespace:
         run, scheduler, trial = self._run, self._scheduler, TrialHere(point, self._name_of(TrialHere(point)))
