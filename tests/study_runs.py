@@ -103,10 +103,13 @@ class Snapshot(tune.Callback):
         monkeypatch.setattr(tune.Tuner, "__init__", init)
 
 
-def run_and_signal(arguments: Sequence[str], folder: Path, num_rows: int, number: signal.Signals) -> tuple[int, str]:
+def run_and_signal(
+    arguments: Sequence[str], folder: Path, num_rows: int, number: signal.Signals, **environment: str
+) -> tuple[int, str]:
     """Runs a study in a process of its own, signals that once a trial has so many rows; exit code and stderr."""
     command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, **pipes)
     while rows_so_far(folder) < num_rows and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(number)
