@@ -37,11 +37,7 @@ def add_known(known: list[str], agents: Iterable[str]) -> None:
 
 
 def wanted_clients(actions: Mapping[str, int], clients: Mapping[str, int]) -> list[int]:
-    """Client ids whose action is 1, ascending.
-
-    Args:
-        actions: 0 or 1 by agent.
-        clients: Client id of each live agent.
+    """Client ids whose action, by agent, is 1, ascending; ``clients`` has the client id of each live agent.
 
     Raises:
         ValueError: If an agent is not live or an action is neither.

@@ -14,19 +14,12 @@ from envs.rules.reward import LEAVE_ONE_OUT
 
 @dataclass(frozen=True)
 class CostModel:
-    """Joules of one round by client id, for a fixed model, data set and partition.
+    """Joules of one round by client id, for a fixed model, data set and partition."""
 
-    Attributes:
-        config: The federation.
-        num_parameters: Parameters of the model.
-        values_per_sample: Numbers per sample.
-        num_samples: ``[num_clients]`` training samples.
-    """
-
-    config: FederationConfig
-    num_parameters: int
-    values_per_sample: int
-    num_samples: np.ndarray
+    config: FederationConfig  #: The federation.
+    num_parameters: int  #: Parameters of the model.
+    values_per_sample: int  #: Numbers per sample.
+    num_samples: np.ndarray  #: ``[num_clients]`` training samples.
 
     def epochs_j(
         self, cpu_freq_hz: Sequence[float] | np.ndarray, metered_epochs_j: np.ndarray | None = None

@@ -18,47 +18,29 @@ from envs.round_result import RoundResult
 
 @dataclass
 class EpisodeState:
-    """The state of a run between two rounds. Generators are keyed, so none needs saving.
+    """The state of a run between two rounds. Generators are keyed, so none needs saving."""
 
-    Attributes:
-        seed: Seed of samples, initialisations and shuffles.
-        episode: Episodes since that seed was set.
-        round: Rounds done, round 0 not counted.
-        live: Client ids live in the next round, ascending; empty once the episode has ended.
-        stays: ``int64[num_clients]`` stays each client has begun in this episode.
-        weights: ``float32[P]`` flat global weights.
-        accuracies: ``float64[num_clients]``; of a client that left, as it last was.
-        losses: ``float64[num_clients]``, likewise, or None without ``with_loss``.
-        participated: ``bool[num_clients]`` trained in the last round.
-        dropped: ``bool[num_clients]`` turned down in the last round.
-        failed: ``bool[num_clients]`` selected in the last round, and its training failed.
-        granted_j: ``float64[num_clients]`` joules granted in the last round.
-        cpu_freq_hz: ``float64[num_clients]`` frequencies now.
-        costs_j: ``float64[num_clients]`` costs of the next round, as reported.
-        last_round: The last round; None after round 0.
-        probing_j: Joules that probing all live clients takes in the next round, whether or not the budget pays it.
-        metered_epochs_j: ``float64[num_clients]`` joules of an epoch of each client's last training as a meter read
-            them, NaN for one that it has not read; None if it has read none.
-        budget_j: Joules a round may spend, as measured in round 0; None for what the configuration says.
-    """
-
-    seed: int
-    episode: int
-    round: int
-    live: tuple[int, ...]
-    stays: np.ndarray
-    weights: Tensor
-    accuracies: np.ndarray
-    losses: np.ndarray | None
-    participated: np.ndarray
-    dropped: np.ndarray
-    failed: np.ndarray
-    granted_j: np.ndarray
-    cpu_freq_hz: np.ndarray
-    costs_j: np.ndarray
-    last_round: RoundResult | None
+    seed: int  #: Seed of samples, initialisations and shuffles.
+    episode: int  #: Episodes since that seed was set.
+    round: int  #: Rounds done, round 0 not counted.
+    live: tuple[int, ...]  #: Client ids live in the next round, ascending; empty once the episode has ended.
+    stays: np.ndarray  #: ``int64[num_clients]`` stays each client has begun in this episode.
+    weights: Tensor  #: ``float32[P]`` flat global weights.
+    accuracies: np.ndarray  #: ``float64[num_clients]``; of a client that left, as it last was.
+    losses: np.ndarray | None  #: ``float64[num_clients]``, likewise, or None without ``with_loss``.
+    participated: np.ndarray  #: ``bool[num_clients]`` trained in the last round.
+    dropped: np.ndarray  #: ``bool[num_clients]`` turned down in the last round.
+    failed: np.ndarray  #: ``bool[num_clients]`` selected in the last round, and its training failed.
+    granted_j: np.ndarray  #: ``float64[num_clients]`` joules granted in the last round.
+    cpu_freq_hz: np.ndarray  #: ``float64[num_clients]`` frequencies now.
+    costs_j: np.ndarray  #: ``float64[num_clients]`` costs of the next round, as reported.
+    last_round: RoundResult | None  #: The last round; None after round 0.
+    #: Joules that probing all live clients takes in the next round, whether or not the budget pays it.
     probing_j: float = 0.0
+    #: ``float64[num_clients]`` joules of an epoch of each client's last training as a meter read them, NaN for one that
+    #: it has not read; None if it has read none.
     metered_epochs_j: np.ndarray | None = None
+    #: Joules a round may spend, as measured in round 0; None for what the configuration says.
     budget_j: float | None = None
 
     @classmethod

@@ -131,11 +131,7 @@ class FederatedRounds(ParallelEnv):
             client.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        "name": "federated_rounds_v0",
-        "render_modes": [],
-        "is_parallelizable": True,
-    }
+    metadata: ClassVar[dict[str, Any]] = {"name": "federated_rounds_v0", "render_modes": [], "is_parallelizable": True}
 
     def __init__(
         self,

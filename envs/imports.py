@@ -22,11 +22,7 @@ def check_import(what: str, text: str) -> None:
 
 
 def import_name(what: str, text: str) -> Any:
-    """What ``text``, ``MODULE:NAME``, stands for.
-
-    Args:
-        what: The setting, for errors.
-        text: Such as ``mypackage.mymodule:make``.
+    """What ``text``, ``MODULE:NAME``, stands for; ``what`` is the setting, for errors.
 
     Raises:
         ValueError: If the module cannot be imported or does not hold the name, in one line.

@@ -13,7 +13,7 @@ from row_factory import make_rows, write_trial
 from experiments.report import comparison_sections as comparison_sections_module
 from experiments.report.churn_moments import Moment, find_churn, trial_moments
 from experiments.report.comparison_sections import check_against, comparison_sections
-from experiments.report.comparisons import compare_rows, compare_studies, on_common_rounds
+from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.results import read_results
 from experiments.results.run_info import RunInfo, write_run_info
 
@@ -62,9 +62,11 @@ def test_churn_is_compared_from_the_first_round_it_shows_in() -> None:
         _with_clients(make_rows([0.1] * 7, "fedavg"), 4, [0]),
     )
     without, first = _rows(make_rows([0.5] * 4 + [0.9] * 2)), find_churn(rows).first_round
-    (before,), (after,) = compare_studies(rows, without, 1, first - 1), compare_studies(rows, without, first)
+    (bippo, fedavg) = (rows[rows["method"] == method] for method in ("bippo", "fedavg"))
+    assert compare_rows(fedavg, without[without["method"] == "fedavg"]) is None
+    before, after = compare_rows(bippo, without, 1, first - 1), compare_rows(bippo, without, first)
     assert (before.first, before.last, before.accuracy.difference.mean) == (1, 4, pytest.approx(0.1))
-    assert (after.method, after.first, after.last) == ("bippo", 5, 6)
+    assert (after.first, after.last) == (5, 6)
     assert (after.accuracy.ours.mean, after.accuracy.others.mean) == (pytest.approx(0.2), pytest.approx(0.9))
     assert after.accuracy.difference.mean == pytest.approx(-0.7) and after.accuracy.seeds == (7,)
 
@@ -73,7 +75,7 @@ def test_jump_start_is_over_twenty_rounds_and_over_all() -> None:
     # Seed 7, first 20 rounds: 0.6 against 0.2; all 30: (12 + 9) / 30 = 0.7 against (4 + 8) / 30 = 0.4.
     pretrained = _rows(make_rows([0.6] * 20 + [0.9] * 10), make_rows([0.6] * 20 + [0.9] * 10, seed=28))
     scratch = _rows(make_rows([0.2] * 20 + [0.8] * 10), make_rows([0.4] * 20 + [0.8] * 10, seed=28))
-    (early,), (whole,) = compare_studies(pretrained, scratch, last=20), compare_studies(pretrained, scratch)
+    early, whole = compare_rows(pretrained, scratch, last=20), compare_rows(pretrained, scratch)
     assert (early.first, early.last, whole.last) == (1, 20, 30)
     # Seed 7: 0.4, seed 28: 0.2; mean 0.3, std 0.1.
     assert early.accuracy.difference.mean == pytest.approx(0.3)
@@ -116,11 +118,11 @@ def test_sections_appear_only_where_they_apply(tmp_path: Path) -> None:
 def test_the_churn_figure_ends_with_the_compared_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
 
-    def keep(figure: Figure, output: Path, name: str) -> tuple[Path, Path]:
+    def keep(figure: Figure, *_: object) -> str:
         figures.append(figure)
-        return output / f"{name}.png", output / f"{name}.svg"
+        return ""
 
-    monkeypatch.setattr(comparison_sections_module, "save_figure", keep)
+    monkeypatch.setattr(comparison_sections_module, "save_image", keep)
     short = read_results([_study(tmp_path / "short", [0.4] * 30, churn_after=20)])
     long = read_results([_study(tmp_path / "long", [0.5] * 60)])
     comparison_sections(short, long, tmp_path)

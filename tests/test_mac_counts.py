@@ -53,8 +53,8 @@ def test_ratios_to_the_central_networks() -> None:
 def test_federated_models() -> None:
     models = fl_models()
     # 1,200 samples, 5 epochs, forward and twice that backward.
-    assert models["fashion-mnist"] == ("cnn", 431_080, 2_293_000, 3 * 2_293_000 * 1200 * 5)
-    assert models["cifar10"][1:3] == (11_173_962, 555_422_720)
+    assert models["fashion-mnist"] == (ModelRecord("cnn", 431_080, 2_293_000), 3 * 2_293_000 * 1200 * 5)
+    assert models["cifar10"][0] == ModelRecord("resnet18", 11_173_962, 555_422_720)
 
 
 def test_defaults_are_the_algorithms() -> None:

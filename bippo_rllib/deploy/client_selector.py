@@ -12,9 +12,8 @@ import numpy as np
 from torch import Tensor
 
 from bippo_rllib.deploy.last_round import LastRound
-from bippo_rllib.deploy.parts import SelectorParts
 from bippo_rllib.deploy.reports import Reports, entries, numbers, observe
-from bippo_rllib.deploy.selector_file import pack, unpack, write
+from bippo_rllib.deploy.selector_file import SelectorParts, pack, unpack, write
 from bippo_rllib.policies.actor_critic import log_prob_participate
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler

@@ -7,8 +7,7 @@ from typing import Any
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.deploy.parts import SelectorParts
-from bippo_rllib.deploy.selector_file import pack, pack_refusal
+from bippo_rllib.deploy.selector_file import SelectorParts, pack, pack_refusal
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.selection.budget_sampler import BudgetSampler
@@ -19,11 +18,7 @@ from bippo_rllib.selection.prior import RepresentativenessPrior
 def selector_bytes(config: Any, learner: Any, pieces: Sequence[ConnectorV2], steps: int) -> bytes:
     """The file that ``ClientSelector.load`` reads; where no selector can do the same, one that says why.
 
-    Args:
-        config: The ``BippoConfig``.
-        learner: The learner.
-        pieces: The module-to-env pipeline.
-        steps: Environment steps so far.
+    ``pieces`` are those of the module-to-env pipeline, ``steps`` the environment steps so far.
     """
     own = [piece for piece in pieces if not type(piece).__module__.startswith("ray.rllib.connectors.")]
     reason = _why_not(config, learner, own)

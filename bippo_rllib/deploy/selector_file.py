@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from bippo_rllib.deploy.last_round import LastRound
-from bippo_rllib.deploy.parts import SelectorParts
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.actor_critic import ParameterLayout
@@ -30,6 +29,21 @@ SELECTOR_FILE = "selector.safetensors"
 _KEY = "bippo_rllib"
 _VERSION = 1
 _SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds")
+
+
+@dataclass
+class SelectorParts:
+    """A selector as it lies in a file."""
+
+    trainer: PolicyTrainer
+    sampler: BudgetSampler
+    observation_high: np.ndarray  #: ``float32[obs_dim]`` upper bounds of the observations trained on
+    settings: PPOSettings = field(default_factory=PPOSettings)
+    prior: Prior | None = None
+    trains: list[str] | None = None  #: policies that learn; None for all
+    steps: int = 0  #: of training before it was deployed
+    largest: float = 0.0  #: samples of the largest client so far
+    last: LastRound | None = None
 
 
 def pack(parts: SelectorParts) -> bytes:

@@ -18,17 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataShape:
-    """What a network for a data set has to know.
+    """What a network for a data set has to know."""
 
-    Attributes:
-        input_shape: (channels, height, width).
-        num_classes: Labels.
-        max_value: The largest value a pixel can take.
-    """
-
-    input_shape: tuple[int, int, int]
-    num_classes: int
-    max_value: int
+    input_shape: tuple[int, int, int]  #: (channels, height, width).
+    num_classes: int  #: Labels.
+    max_value: int  #: The largest value a pixel can take.
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataShape:
@@ -38,17 +32,11 @@ class DataShape:
 
 @dataclass(frozen=True)
 class Samples:
-    """One split of all clients, one client after the other in id order.
+    """One split of all clients, one client after the other in id order."""
 
-    Attributes:
-        images: ``uint8[n, channels, height, width]``.
-        labels: ``int64[n]``.
-        sizes: Samples of each client.
-    """
-
-    images: np.ndarray
-    labels: np.ndarray
-    sizes: tuple[int, ...]
+    images: np.ndarray  #: ``uint8[n, channels, height, width]``.
+    labels: np.ndarray  #: ``int64[n]``.
+    sizes: tuple[int, ...]  #: Samples of each client.
 
 
 @dataclass(frozen=True)
@@ -74,13 +62,7 @@ def _gathered(images: Tensor, labels: Tensor, indices: Sequence[np.ndarray]) -> 
 
 
 class ResidentSamples:
-    """``Samples`` on a device: a copy of its own as bytes, a quarter of their size as numbers.
-
-    Args:
-        samples: One split.
-        max_value: The largest value a pixel can take.
-        device: Where the samples stay.
-    """
+    """``Samples`` on a device: a copy of its own as bytes, a quarter of their size as numbers."""
 
     def __init__(self, samples: Samples, max_value: int, device: str) -> None:
         self.sizes = samples.sizes

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from envs.checks import one_of
 from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import
 
@@ -70,8 +71,7 @@ def _load(name: str, data_dir: str | None) -> Dataset:
         return _checked(name, import_name("dataset", name)(data_dir))
     from envs.data import on_disk  # with torchvision, seconds of every process's start
 
-    if name not in on_disk.HELP:
-        raise ValueError(f"data set is {name!r}; choose one of digits, {', '.join(on_disk.HELP)}")
+    one_of("data set", name, ("digits", *on_disk.HELP))
     return _checked(name, _dataset(name, *on_disk.read(name, data_dir)))
 
 

@@ -33,11 +33,7 @@ def is_grey(file: ImageFile) -> bool:
 
 
 def pixels(file: ImageFile, mode: str) -> np.ndarray:
-    """Decodes an image: 16 bits are scaled to 8, what is transparent is laid over white.
-
-    Args:
-        file: What to read.
-        mode: ``L`` (grey) or ``RGB``.
+    """Decodes an image as ``L`` (grey) or ``RGB``: 16 bits are scaled to 8, what is transparent is laid over white.
 
     Returns:
         ``uint8[channels, height, width]``.

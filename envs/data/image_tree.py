@@ -44,15 +44,10 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageTree:
-    """A folder or zip archive that holds both splits.
+    """A folder or zip archive that holds both splits."""
 
-    Attributes:
-        source: Its path.
-        splits: Where each split is in it, in the spelling it has there.
-    """
-
-    source: Path
-    splits: Mapping[str, Parts]
+    source: Path  #: Its path.
+    splits: Mapping[str, Parts]  #: Where each split is in it, in the spelling it has there.
 
     def listing(self, split: str) -> Listing:
         """The images of a split in the order that torchvision's ``ImageFolder`` has, whether zipped or not.

@@ -26,18 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Partition:
-    """Sample indices of each client.
+    """Sample indices of each client."""
 
-    Attributes:
-        train: Per client an ascending ``int64`` array of indices into the training split.
-        test: The same for the test split.
-        labels: Per client the labels it holds, ascending.
-        noisy_labels: Training labels of the clients that have wrong ones, in the order of ``train``, by client.
-    """
-
-    train: tuple[np.ndarray, ...]
-    test: tuple[np.ndarray, ...]
-    labels: tuple[tuple[int, ...], ...]
+    train: tuple[np.ndarray, ...]  #: Per client an ascending ``int64`` array of indices into the training split.
+    test: tuple[np.ndarray, ...]  #: The same for the test split.
+    labels: tuple[tuple[int, ...], ...]  #: Per client the labels it holds, ascending.
+    #: Training labels of the clients that have wrong ones, in the order of ``train``, by client.
     noisy_labels: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -109,10 +103,8 @@ def make_partition(
         train_counts = equal_counts(label_sets, train_sizes, num_classes)
     elif kind == "dirichlet_over_clients":
         train_counts = counts_over_clients(train_sizes, train_available, alpha)
-    elif kind == "dirichlet_over_labels":
-        train_counts = counts_over_labels(train_sizes, train_available, alpha)
     else:
-        raise ValueError(f"unknown partition {kind!r}")
+        train_counts = counts_over_labels(train_sizes, train_available, alpha)
     held = tuple(tuple(np.flatnonzero(row).tolist()) for row in train_counts)
     test_counts = equal_counts(held, test_sizes, num_classes)
     return Partition(

@@ -17,23 +17,14 @@ _OTHER_LABELS = {"a25bea736e30d166cdddb491f175f624": "MNIST", "949e75301f8813e0d
 
 @dataclass(frozen=True)
 class Published:
-    """A data set that is asked for by its name.
+    """A data set that is asked for by its name."""
 
-    Attributes:
-        title: What it calls itself.
-        image_shape: (channels, height, width).
-        classes: Names of the labels.
-        md5: Of each of its files, unpacked.
-        folders: Pattern of what folders and archives of its images are called among others, in small letters.
-        sisters: Folders in which torchvision keeps data sets that are taken for it, in small letters.
-    """
-
-    title: str
-    image_shape: tuple[int, int, int]
-    classes: tuple[str, ...]
-    md5: Mapping[str, str]
-    folders: str
-    sisters: frozenset[str]
+    title: str  #: What it calls itself.
+    image_shape: tuple[int, int, int]  #: (channels, height, width).
+    classes: tuple[str, ...]  #: Names of the labels.
+    md5: Mapping[str, str]  #: Of each of its files, unpacked.
+    folders: str  #: Pattern of what folders and archives of its images are called among others, in small letters.
+    sisters: frozenset[str]  #: Folders in which torchvision keeps data sets that are taken for it, in small letters.
 
     @property
     def mode(self) -> str:

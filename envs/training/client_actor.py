@@ -12,57 +12,22 @@ import torch
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples
 from envs.rng import RoundKey
-from envs.training.aggregation import ClientFailure, WeightedSum
+from envs.training.aggregation import WeightedSum
 from envs.training.client_worker import ClientWorker
 
 
 @dataclass(frozen=True)
 class ActorInfo:
-    """Where an actor is.
+    """Where an actor is."""
 
-    Attributes:
-        pid: Its process.
-        device: torch device it trains on.
-        visible_gpus: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
-        no_meter: Why the energy meter cannot be read there, if it cannot.
-    """
-
-    pid: int
-    device: str
-    visible_gpus: str
-    no_meter: str = ""
-
-
-@dataclass(frozen=True)
-class PackedSum:
-    """A ``WeightedSum`` whose array Ray moves without copying."""
-
-    total: np.ndarray
-    num_samples: int
-    bound: int
-    failed: tuple[ClientFailure, ...]
-    readings_j: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, part: WeightedSum) -> PackedSum:
-        """The sum, on the CPU."""
-        return cls(part.total.cpu().numpy(), part.num_samples, part.bound, part.failed, part.readings_j)
-
-    def unpacked(self) -> WeightedSum:
-        """A copy: what Ray returns is read-only memory of its object store."""
-        total = torch.from_numpy(self.total.copy())
-        return WeightedSum(total, self.num_samples, self.bound, self.failed, self.readings_j)
+    pid: int  #: Its process.
+    device: str  #: torch device it trains on.
+    visible_gpus: str  #: ``$CUDA_VISIBLE_DEVICES``, which Ray sets to the GPUs it assigned; empty for none.
+    no_meter: str = ""  #: Why the energy meter cannot be read there, if it cannot.
 
 
 class ClientActor:
-    """Trains and evaluates clients in a process of its own.
-
-    Args:
-        config: The federation.
-        shape: Of its data set.
-        worker_class: What does the work.
-        may_use_gpu: Whether Ray has assigned a GPU to this process.
-    """
+    """Trains and evaluates clients in a process of its own, to which Ray has assigned a GPU if it ``may_use_gpu``."""
 
     def __init__(
         self, config: FederationConfig, shape: DataShape, worker_class: type[ClientWorker], may_use_gpu: bool = False
@@ -79,13 +44,13 @@ class ClientActor:
         """Copies the samples of all clients to the device."""
         self._worker.assign(samples)
 
-    def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> PackedSum:
+    def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains ``clients`` from the flat ``float32[P]`` weights; one partial sum for all of them."""
-        return PackedSum.of(self._worker.train(torch.tensor(weights), clients, key, epochs))
+        return self._worker.train(torch.tensor(weights), clients, key, epochs)
 
-    def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[PackedSum]:
+    def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
         """As ``train``, but a sum for each client."""
-        return [PackedSum.of(update) for update in self._worker.train_each(torch.tensor(weights), clients, key, epochs)]
+        return self._worker.train_each(torch.tensor(weights), clients, key, epochs)
 
     def evaluate(self, weights: np.ndarray, groups: Sequence[Sequence[int]], training_samples: bool) -> np.ndarray:
         """``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""

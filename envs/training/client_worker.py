@@ -26,12 +26,7 @@ from envs.training.models import FlatWeights, build_model
 
 
 class ClientWorker:
-    """Trains clients one after the other and evaluates groups of clients, in this process.
-
-    Args:
-        config: The federation.
-        shape: Of its data set.
-        device: torch device of the model and the samples.
+    """Trains clients one after the other and evaluates groups of clients, in this process, on a torch ``device``.
 
     Attributes:
         no_meter: Why ``config.energy_meter`` cannot be read here, if it cannot.

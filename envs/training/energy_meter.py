@@ -37,12 +37,7 @@ HIGHEST_READING_J = 1e12
 
 
 class EnergyMeter:
-    """Joules between ``start`` and ``stop``.
-
-    Args:
-        name: As in ``energy_meter``, for errors.
-        read_j: The joules counted so far.
-    """
+    """Joules between ``start`` and ``stop``, by a function that returns those counted so far; errors have ``name``."""
 
     def __init__(self, name: str, read_j: Callable[[], float]) -> None:
         self._name, self._read_j = name, read_j

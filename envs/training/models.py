@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from envs.checks import one_of
 from envs.imports import import_name, is_import
 
 
@@ -168,8 +169,7 @@ _SMALLEST_SIDE = {"digits_cnn": 2, "cnn": 16, "cnn_small_color": 8, "resnet18": 
 
 
 def _check_size(name: str, input_shape: tuple[int, int, int]) -> None:
-    if name not in _BUILDERS:
-        raise ValueError(f"model is {name!r}; choose one of {', '.join(_BUILDERS)}")
+    one_of("model", name, _BUILDERS)
     if min(input_shape[1:]) < _SMALLEST_SIDE[name]:
         raise ValueError(
             f"model {name!r} needs images of at least {_SMALLEST_SIDE[name]} pixels a side, "

@@ -34,14 +34,10 @@ def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class EvaluationShares:
-    """Who evaluates which clients.
+    """Who evaluates which clients."""
 
-    Attributes:
-        groups: Per worker its groups of client ids; a group is evaluated as one batch.
-        places: ``int64[number of clients]`` where in the list of clients each result belongs, worker by worker.
-    """
-
-    groups: list[list[list[int]]]
+    groups: list[list[list[int]]]  #: Per worker its groups of client ids; a group is evaluated as one batch.
+    #: ``int64[number of clients]`` where in the list of clients each result belongs, worker by worker.
     places: np.ndarray
 
 
@@ -49,10 +45,7 @@ class EvaluationShares:
 def evaluation_shares(clients: tuple[int, ...], sizes: tuple[int, ...], num_workers: int) -> EvaluationShares:
     """Spreads groups of clients over workers; kept for the next round, in which the clients are mostly the same.
 
-    Args:
-        clients: Client ids.
-        sizes: Samples of every client there is.
-        num_workers: How many share the work.
+    ``sizes`` are the samples of every client there is, not only of ``clients``.
     """
     loads = [sizes[client] for client in clients]
     groups = evaluation_groups(loads)

@@ -116,7 +116,7 @@ class RayExecutor:
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """See ``Executor``."""
         parts = self._train("train", weights, clients, key, epochs)
-        result = aggregation.merged(part.unpacked() for _, part in parts)
+        result = aggregation.merged(part for _, part in parts)
         failed = apply_failure_policy([result], clients, self._config.on_client_failure)
         return dataclasses.replace(result, failed=failed)
 
@@ -124,7 +124,7 @@ class RayExecutor:
         """See ``Executor``."""
         updates: dict[int, WeightedSum] = {}
         for share, parts in self._train("train_each", weights, clients, key, epochs):
-            updates.update(zip(share, (part.unpacked() for part in parts), strict=False))  # fewer if one failed
+            updates.update(zip(share, parts, strict=False))  # fewer if one failed
         apply_failure_policy(updates.values(), clients, self._config.on_client_failure)
         return {client: updates[client] for client in clients}
 

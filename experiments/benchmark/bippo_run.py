@@ -14,12 +14,7 @@ from experiments.study.ray_session import quiet, ray_session
 
 @contextmanager
 def bippo_run(make_env: Callable[..., envs.FederatedRounds], federation: Mapping[str, Any]) -> Iterator[Any]:
-    """The algorithm, on one torch thread and a Ray that is shut down again if it did not run before.
-
-    Args:
-        make_env: What makes the environment of the keywords in ``federation``.
-        federation: Keywords of ``FederationConfig``.
-    """
+    """The algorithm in ``make_env(**federation)``, on one torch thread; a Ray that did not run before is shut down."""
     make_env(**federation)  # what does not fit together is found out before anything is started
     quiet()
     import torch

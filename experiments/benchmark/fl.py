@@ -93,7 +93,7 @@ def _contestants(
     rounds = {_BARE: _bare_round(config, dataset, partition, arguments.clients)}
     for name, executor in executors.items():
         executor.assign(partition)
-        rounds[name] = _our_round(executor, config, get_flat(_model(config, dataset)), arguments.clients)
+        rounds[name] = our_round(executor, config, get_flat(_model(config, dataset)), arguments.clients)
     return rounds, list(executors.values())
 
 
@@ -131,7 +131,9 @@ def _bare_round(
     return lambda: loop.round(config.local_epochs, config.local_batch_size, config.learning_rate)
 
 
-def _our_round(executor: Executor, config: FederationConfig, weights: Tensor, num_clients: int) -> Callable[[], Any]:
+def our_round(executor: Executor, config: FederationConfig, weights: Tensor, num_clients: int) -> Callable[[], Any]:
+    """One round of ``num_clients`` clients from what the last one led to, and the evaluation of all."""
+
     def one_round() -> None:
         nonlocal weights
         trained = executor.train(weights, range(num_clients), RoundKey(0, 0, 1), config.local_epochs)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 
 def take_turns(contestants: Mapping[str, Callable[[], Any]], turns: int, warm_up: int = 1) -> dict[str, list[float]]:
     """Seconds of each contestant, ``turns`` times, so that what else the machine does hits them alike.
 
-    Args:
-        contestants: Name -> what it does in its turn.
-        turns: How often each is timed.
-        warm_up: Turns before that, which do not count.
+    The ``warm_up`` turns before do not count.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(warm_up + turns):
@@ -40,19 +33,7 @@ def median_ratio(seconds: Sequence[float], others: Sequence[float]) -> float:
 
 
 def resident_mib(pid: int | None = None) -> float:
-    """Resident memory of a process, by default this one.
+    """Resident memory of a process, by default this one."""
+    import psutil  # Ray brings it along and puts it on the path
 
-    Where the system has no ``/proc``, of this process the peak; on Windows NaN.
-    """
-    try:
-        pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1])
-        return pages * mmap.PAGESIZE / 2**20
-    except OSError:
-        if pid is not None:
-            raise
-    try:
-        import resource
-    except ImportError:
-        return math.nan
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    return psutil.Process(pid).memory_info().rss / 2**20

@@ -12,10 +12,9 @@ import torch
 from envs.config import FederationConfig
 from envs.data.partition import Partition
 from envs.rng import RoundKey
-from envs.training import aggregation
 from envs.training.client_worker import ClientWorker
 from envs.training.models import build_model, get_flat
-from experiments.benchmark.fl import MEDIANS, MIN_ROUNDS
+from experiments.benchmark.fl import MEDIANS, MIN_ROUNDS, our_round
 from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
 from experiments.benchmark.result import Result, Row
 from experiments.cli import at_least
@@ -79,23 +78,18 @@ def _measure(num_clients: int, num_actors: int, rounds: int) -> Row:
     executor = RayExecutor(config, worker_class=NullWorker)
     executor.assign(_one_sample_each(num_clients))
     weights = get_flat(build_model(config.model_name, (1, 8, 8), 10))
-    selected = range(max(_LEAST, round(_SHARE * num_clients)))
+    num_trained = max(_LEAST, round(_SHARE * num_clients))
     actors = [ray.remote(BareActor).options(num_cpus=0).remote(len(weights)) for _ in range(num_actors)]
 
     def bare() -> None:
         sent = ray.put(weights.numpy())
         ray.get([actor.work.remote(sent) for actor in actors])
 
-    def ours() -> None:
-        nonlocal weights
-        weights = aggregation.mean(executor.train(weights, selected, RoundKey(0, 0, 1), epochs=1))
-        executor.accuracies(weights, range(num_clients))
-
-    turns = take_turns({"bare": bare, "ours": ours}, rounds, _WARM_UP)
+    turns = take_turns({"bare": bare, "ours": our_round(executor, config, weights, num_trained)}, rounds, _WARM_UP)
     executor.close()
     return {
         "clients": num_clients,
-        "trained": len(selected),
+        "trained": num_trained,
         "round, ms": median_ms(turns["ours"]),
         "bare Ray, ms": median_ms(turns["bare"]),
         "ratio": median_ratio(turns["ours"], turns["bare"]),

@@ -14,17 +14,11 @@ Row = Mapping[str, str | float | None]
 
 @dataclass(frozen=True)
 class Result:
-    """What a benchmark found.
+    """What a benchmark found."""
 
-    Attributes:
-        heading: What was measured.
-        rows: The figures; all rows have the same titles.
-        failures: What is more than it may be, a sentence each.
-    """
-
-    heading: str
-    rows: Sequence[Row]
-    failures: Sequence[str] = ()
+    heading: str  #: What was measured.
+    rows: Sequence[Row]  #: The figures; all rows have the same titles.
+    failures: Sequence[str] = ()  #: What is more than it may be, a sentence each.
 
     def __str__(self) -> str:
         """For a terminal."""

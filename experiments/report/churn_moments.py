@@ -31,19 +31,12 @@ class Moment:
 
 @dataclass(frozen=True)
 class Churn:
-    """The joins and leaves of a study.
+    """The joins and leaves of a study."""
 
-    Attributes:
-        moments: Those of all trials together.
-        same_in_all: False where churn is random and differs from trial to trial.
-        joins_per_trial: Mean number of clients that joined.
-        leaves_per_trial: Mean number of clients that left.
-    """
-
-    moments: tuple[Moment, ...]
-    same_in_all: bool
-    joins_per_trial: float
-    leaves_per_trial: float
+    moments: tuple[Moment, ...]  #: Those of all trials together.
+    same_in_all: bool  #: False where churn is random and differs from trial to trial.
+    joins_per_trial: float  #: Mean number of clients that joined.
+    leaves_per_trial: float  #: Mean number of clients that left.
 
     @property
     def first_round(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.cli import Parser, named_path, refuse
@@ -16,30 +17,12 @@ def parser() -> Parser:
     result = Parser(
         prog="python -m experiments.report", description="Tables, report.md and figures of a study, from its rows."
     )
-    result.add_argument(
-        "results_dirs",
-        nargs="*",
-        type=named_path,
-        metavar="RESULTS_DIR",
-        help="folder that a study wrote; several of the same scenario, federation, target and rounds make one report",
-    )
-    result.add_argument(
-        "--output", type=named_path, metavar="DIR", help="where to write; default: RESULTS_DIR, if there is only one"
-    )
-    result.add_argument(
-        "--against",
-        nargs="+",
-        type=named_path,
-        default=[],
-        metavar="DIR",
-        help="study to compare with: without churn, or with policies from scratch",
-    )
-    result.add_argument(
-        "--macs",
-        type=named_path,
-        metavar="DIR",
-        help="write a page on the MACs of the policies to DIR; needs no results",
-    )
+    add = partial(result.add_argument, type=named_path, metavar="DIR")
+    several = "folder that a study wrote; several of the same scenario, federation, target and rounds make one report"
+    add("results_dirs", nargs="*", metavar="RESULTS_DIR", help=several)
+    add("--output", help="where to write; default: RESULTS_DIR, if there is only one")
+    add("--against", nargs="+", default=[], help="study to compare with: without churn, or with policies from scratch")
+    add("--macs", help="write a page on the MACs of the policies to DIR; needs no results")
     return result
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
 from experiments.report.churn_moments import Churn, find_churn
-from experiments.report.comparisons import Comparison, compare_studies, on_common_rounds
+from experiments.report.comparisons import Comparison, compare_rows, on_common_rounds
 from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.numbers import energy, with_interval
-from experiments.report.plots import save_figure
+from experiments.report.plots import save_image
 from experiments.report.results import Results, check_same
-from experiments.report.tables import markdown_table
+from experiments.report.tables import Record, markdown_table
 
 JUMP_START_ROUNDS = 20
 
@@ -67,18 +67,27 @@ class _Pair:
     def against_names(self) -> str:
         return ", ".join(f"`{source.folder.name}`" for source in self.against.sources)
 
+    @cached_property
+    def rows(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+        """By method that both studies have with a common seed: what is compared of our rows and of theirs."""
+        pairs = {
+            method: on_common_rounds(
+                *(study.rows[study.rows["method"] == method] for study in (self.results, self.against))
+            )
+            for method in self.results.methods
+        }
+        return {method: pair for method, pair in pairs.items() if not pair[0].empty}
+
     def table(self, first: int, last: int | None = None) -> str:
         """Mean accuracy over rounds ``first`` to ``last``, methods as they were asked for."""
-        compared = compare_studies(self.results.rows, self.against.rows, first, last)
-        compared.sort(key=lambda comparison: self.results.methods.index(comparison.method))
-        if not compared:
-            return "No method has these rounds on a seed of both studies."
-        return markdown_table([self._record(comparison) for comparison in compared])
+        compared = {method: compare_rows(*pair, first, last) for method, pair in self.rows.items()}
+        records = [self._record(method, found) for method, found in compared.items() if found]
+        return markdown_table(records) if records else "No method has these rounds on a seed of both studies."
 
-    def _record(self, comparison: Comparison) -> dict[str, str]:
+    def _record(self, method: str, comparison: Comparison) -> Record:
         accuracy = comparison.accuracy
         return {
-            "method": comparison.method,
+            "method": method,
             "rounds": f"{comparison.first}–{comparison.last}",
             "seeds": ", ".join(map(str, accuracy.seeds)),
             self.ours: with_interval(accuracy.ours, 3),
@@ -86,19 +95,11 @@ class _Pair:
             "difference": with_interval(accuracy.difference, 3, signed=True),
         }
 
-    def compared_rows(self) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
-        """Of each method that both studies have with a common seed: our rows and theirs."""
-        pairs = [
-            on_common_rounds(*(study.rows[study.rows["method"] == method] for study in (self.results, self.against)))
-            for method in self.results.methods
-        ]
-        return [pair for pair in pairs if not pair[0].empty]
-
     def figure(self, output: Path) -> str:
         """Rolling means of the methods, seeds and rounds that are compared."""
         parts = [
             rows.assign(setting=label, trial=label + rows["trial"])
-            for pair in self.compared_rows()
+            for pair in self.rows.values()
             for rows, label in zip(pair, (self.ours, self.others), strict=True)
         ]
         if not parts:
@@ -106,8 +107,7 @@ class _Pair:
         drawn, every, labels = pd.concat(parts), self.results.rows, f"{self.ours} and {self.others}"
         until = every[every["round"] <= drawn["round"].max()]
         figure = accuracy_figure(drawn, self.results.target, f"{self.results.scenario}: {labels}", until)
-        png, _ = save_figure(figure, output, self.name)
-        return f"![Rolling mean, {labels}]({png.name})"
+        return save_image(figure, output, self.name, f"Rolling mean, {labels}")
 
 
 def _churn_section(pair: _Pair, churn: Churn, output: Path) -> str:
@@ -117,7 +117,7 @@ def _churn_section(pair: _Pair, churn: Churn, output: Path) -> str:
             "## Churn",
             f"{str(churn)[0].upper()}{str(churn)[1:]}. Mean accuracy over the live clients, beside the same methods "
             f"and seeds without churn ({pair.against_names}); the difference is with − without.",
-            *_unequal_budgets(pair.compared_rows()),
+            *_unequal_budgets(pair),
             f"From round {churn.first_round} on:",
             pair.table(churn.first_round),
             "Before that, where both runs should agree:",
@@ -127,11 +127,11 @@ def _churn_section(pair: _Pair, churn: Churn, output: Path) -> str:
     )
 
 
-def _unequal_budgets(pairs: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
+def _unequal_budgets(pair: _Pair) -> list[str]:
     """A sentence where the two studies did not have the same joules, as methods are compared on equal ones."""
-    if not pairs:
+    if not pair.rows:
         return []
-    ours, others = (energy(pd.concat(rows)["budget_j"].mean()) for rows in zip(*pairs, strict=True))
+    ours, others = (energy(pd.concat(rows)["budget_j"].mean()) for rows in zip(*pair.rows.values(), strict=True))
     if ours == others:
         return []
     return [

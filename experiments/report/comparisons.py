@@ -14,21 +14,9 @@ from experiments.report.statistics import Paired
 class Comparison:
     """Mean accuracy over rounds ``first`` to ``last`` in two sets of rows."""
 
-    method: str
     first: int
     last: int
     accuracy: Paired
-
-
-def compare_studies(
-    ours: pd.DataFrame, others: pd.DataFrame, first: int = 1, last: int | None = None
-) -> list[Comparison]:
-    """Returns one entry per method of our rows that both studies have with a common seed and rounds in the range."""
-    found = [
-        compare_rows(rows, others[others["method"] == method], first, last)
-        for method, rows in ours.groupby("method", sort=False)
-    ]
-    return [comparison for comparison in found if comparison is not None]
 
 
 def compare_rows(
@@ -45,8 +33,11 @@ def compare_rows(
     last = common if last is None else min(last, common)
     if last < first:
         return None
-    accuracy = Paired.of(*(_seed_means(rows, first, last) for rows in (ours, others)))
-    return Comparison(str(ours["method"].iloc[0]), first, last, accuracy)
+    means = [
+        rows[rows["round"].between(first, last)].groupby("seed")["mean_accuracy"].mean().to_dict()
+        for rows in (ours, others)
+    ]
+    return Comparison(first, last, Paired.of(*means))
 
 
 def on_common_rounds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -55,8 +46,3 @@ def on_common_rounds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataF
     ours, others = ours[ours["seed"].isin(others["seed"])], others[others["seed"].isin(ours["seed"])]
     last = min(rows.groupby("seed")["round"].max().min() for rows in (ours, others))
     return ours[ours["round"] <= last], others[others["round"] <= last]
-
-
-def _seed_means(rows: pd.DataFrame, first: int, last: int) -> dict[int, float]:
-    means = rows[rows["round"].between(first, last)].groupby("seed")["mean_accuracy"].mean()
-    return {int(seed): float(mean) for seed, mean in means.items()}

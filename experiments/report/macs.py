@@ -24,20 +24,14 @@ CENTRAL_METHODS = ("ppo", "fppo")
 
 @dataclass(frozen=True)
 class RoundMacs:
-    """MACs of a mean round of one method.
-
-    Attributes:
-        participants: Clients that train.
-        network: One pass of the actor and critic that a participation trains; None if the method trains none.
-        rl_training: Training the policies; None if the method trains none.
-        fl_training: Training the federated model; None where the federation is not known.
-    """
+    """MACs of a mean round of one method."""
 
     method: str
-    participants: float
+    participants: float  #: Clients that train.
+    #: One pass of the actor and critic that a participation trains; None if the method trains none.
     network: int | None
-    rl_training: float | None
-    fl_training: float | None
+    rl_training: float | None  #: Training the policies; None if the method trains none.
+    fl_training: float | None  #: Training the federated model; None where the federation is not known.
 
     @property
     def fl_per_rl(self) -> float | None:

@@ -7,7 +7,6 @@ Policies by their closed forms, which the tests hold against the real networks; 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -24,9 +23,10 @@ from experiments.report.macs import (
     round_macs,
 )
 from experiments.report.numbers import MISSING, power_of_ten, whole
-from experiments.report.plots import save_figure
+from experiments.report.plots import save_image
 from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
+from experiments.results.federation_record import ModelRecord
 from experiments.results.files import check_writable
 from experiments.scenarios import SCENARIOS
 
@@ -41,9 +41,8 @@ def macs_section(results: Results, output: Path) -> list[str]:
         samples = sum(client.num_samples for client in record.clients) / len(record.clients)
         a_round = training_macs(record.model.macs_per_sample, samples, record.local_epochs)
         fl_round = {f"{record.model.name}, {samples:,.0f} samples": a_round}
-    png, _ = save_figure(macs_figure(fl_round), output, "macs")
     table = markdown_table([_record(macs) for macs in methods_macs(results)])
-    return ["## Overhead of the selection", table, _SECTION, f"![MACs]({png.name})"]
+    return ["## Overhead of the selection", table, _SECTION, save_image(macs_figure(fl_round), output, "macs", "MACs")]
 
 
 def methods_macs(results: Results) -> list[RoundMacs]:
@@ -83,11 +82,11 @@ def write_macs_page(folder: Path) -> Path:
     check_writable(folder, "--macs")
     folder.mkdir(parents=True, exist_ok=True)
     models = fl_models()
-    figure = macs_figure({f"{model.name} ({scenario})": model.round_macs for scenario, model in models.items()})
-    png, _ = save_figure(figure, folder, "macs")
+    figure = macs_figure({f"{model.name} ({scenario})": a_round for scenario, (model, a_round) in models.items()})
     page = folder / "macs.md"
-    parts = ["# MACs of client selection", f"![MACs against clients]({png.name})", markdown_table(networks_table())]
-    parts += [_CONVENTIONS, "## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
+    parts = ["# MACs of client selection", save_image(figure, folder, "macs", "MACs against clients")]
+    parts += [markdown_table(networks_table()), _CONVENTIONS]
+    parts += ["## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
     page.write_text("\n\n".join(parts) + "\n")
     return page
 
@@ -109,29 +108,19 @@ def networks_table() -> list[Record]:
     ]
 
 
-class FLModel(NamedTuple):
-    """A federated model: its size, MACs of one sample's forward pass, and of one client's training in a round."""
-
-    name: str
-    parameters: int
-    macs_per_sample: int
-    round_macs: float
-
-
-def fl_models() -> dict[str, FLModel]:
-    """Returns scenario -> federated model, for the paper's two data sets."""
-    return {scenario: _fl_model(scenario, shape) for scenario, shape in _IMAGES.items()}
+def fl_models() -> dict[str, tuple[ModelRecord, float]]:
+    """Returns scenario -> federated model and MACs of one client's training in a round, for the paper's data sets."""
+    models = {}
+    for scenario, shape in _IMAGES.items():
+        federation = SCENARIOS[scenario].federation
+        model = build_model(federation["model"], shape, _CLASSES).eval()
+        macs = count_macs(model, torch.zeros(1, *shape))
+        a_round = training_macs(macs, federation["train_samples"], federation["local_epochs"])
+        models[scenario] = ModelRecord(federation["model"], num_parameters(model), macs), a_round
+    return models
 
 
-def _fl_model(scenario: str, shape: tuple[int, int, int]) -> FLModel:
-    federation = SCENARIOS[scenario].federation
-    model = build_model(federation["model"], shape, _CLASSES).eval()
-    macs = count_macs(model, torch.zeros(1, *shape))
-    a_round = training_macs(macs, federation["train_samples"], federation["local_epochs"])
-    return FLModel(federation["model"], num_parameters(model), macs, a_round)
-
-
-def _fl_table(models: dict[str, FLModel]) -> list[Record]:
+def _fl_table(models: dict[str, tuple[ModelRecord, float]]) -> list[Record]:
     """RL training of one participation beside FL training of one client."""
     own, central = rl_training_macs(1, policy_macs()), rl_training_macs(1, central_policy_macs(20))
     return [
@@ -140,11 +129,11 @@ def _fl_table(models: dict[str, FLModel]) -> list[Record]:
             "model": model.name,
             "parameters": whole(model.parameters),
             "MACs per sample": whole(model.macs_per_sample),
-            "FL training, one client and round": power_of_ten(model.round_macs),
-            "of that, RL training: BIPPO": f"1 / {whole(model.round_macs / own)}",
-            "central, 20 clients": f"1 / {whole(model.round_macs / central)}",
+            "FL training, one client and round": power_of_ten(a_round),
+            "of that, RL training: BIPPO": f"1 / {whole(a_round / own)}",
+            "central, 20 clients": f"1 / {whole(a_round / central)}",
         }
-        for scenario, model in models.items()
+        for scenario, (model, a_round) in models.items()
     ]
 
 

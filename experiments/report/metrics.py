@@ -46,17 +46,12 @@ def summarize_trials(rows: pd.DataFrame, target: float) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """Numbers of one method in one setting.
-
-    Attributes:
-        trials: What ``summarize_trials`` gives, a row per seed.
-        accuracy_std: Population standard deviation of accuracy over all rounds of all seeds together.
-    """
+    """Numbers of one method in one setting."""
 
     method: str
     setting: str
-    trials: pd.DataFrame
-    accuracy_std: float
+    trials: pd.DataFrame  #: What ``summarize_trials`` gives, a row per seed.
+    accuracy_std: float  #: Population standard deviation of accuracy over all rounds of all seeds together.
 
     @property
     def label(self) -> str:

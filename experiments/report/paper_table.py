@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,24 +31,20 @@ class Metric(NamedTuple):
     name: str
     decimals: int
     less_is_better: bool
-    ours: Callable[[MethodSummary], float | None]
+    ours: Callable[[MethodSummary], float]  #: NaN where there is none.
     paper: Callable[[PaperResult], float | None]
 
 
+def _rounds_std(summary: MethodSummary) -> float:
+    return summary.rounds_to_target.std if summary.rounds_to_target.n > 1 else math.nan
+
+
 METRICS = (
-    Metric("rounds to target, mean", 2, True, lambda s: _rounds_mean(s), lambda p: p.rounds_to_target),
-    Metric("rounds to target, std", 2, True, lambda s: _rounds_std(s), lambda p: p.rounds_to_target_std),
+    Metric("rounds to target, mean", 2, True, lambda s: s.rounds_to_target.mean, lambda p: p.rounds_to_target),
+    Metric("rounds to target, std", 2, True, _rounds_std, lambda p: p.rounds_to_target_std),
     Metric("mean accuracy", 3, False, lambda s: s.mean_accuracy.mean, lambda p: p.mean_accuracy),
     Metric("std of accuracy (all rounds and seeds)", 3, True, lambda s: s.accuracy_std, lambda p: p.accuracy_std),
 )
-
-
-def _rounds_mean(summary: MethodSummary) -> float | None:
-    return summary.rounds_to_target.mean if summary.rounds_to_target.n else None
-
-
-def _rounds_std(summary: MethodSummary) -> float | None:
-    return summary.rounds_to_target.std if summary.rounds_to_target.n > 1 else None
 
 
 def paper_table(summaries: Sequence[MethodSummary], scenario: Scenario, rounds: int) -> list[Record]:
@@ -82,7 +79,7 @@ def _our_cell(metric: Metric, summary: MethodSummary, rounds: int) -> Cell:
     value, reached = metric.ours(summary), summary.rounds_to_target.n
     is_partial = metric.name.startswith("rounds") and reached < summary.num_seeds
     partly = f" ({reached} of {summary.num_seeds})" if is_partial else ""
-    if value is None:
+    if math.isnan(value):
         return Cell(f"{MISSING}{partly}")
     is_short = summary.trials["rounds"].min() < rounds
     text = f"{number(value, metric.decimals)}{partly}{'†' if is_short else ''}"

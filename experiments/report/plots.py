@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import Formatter, MaxNLocator
+from matplotlib.ticker import Formatter, MaxNLocator, NullLocator
 
 from experiments.report.churn_moments import find_churn
 
@@ -101,6 +101,13 @@ def round_axis(axes: Axes, label: str = "FL round") -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
 
+def clients_axis(axes: Axes, clients: Sequence[int]) -> None:
+    """A logarithmic axis with ticks at these numbers of clients only."""
+    axes.set(xscale="log", xlabel="clients")
+    axes.set_xticks(clients, [f"{n:,}" for n in clients])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
 def accuracy_axis(axes: Axes, label: str) -> None:
     """Writes accuracies, shares of 1 in rows, as per cent."""
     axes.set_ylabel(label)
@@ -152,6 +159,12 @@ def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:
     for moment in churn.moments:
         axes.axvline(moment.round + 0.5, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=1)
         axes.annotate(moment.label, (moment.round + 0.5, 1.0), offset, fontsize=8, color=GREY, **place)
+
+
+def save_image(figure: Figure, folder: Path, name: str, description: str) -> str:
+    """Writes the figure; returns the Markdown that shows it."""
+    png, _ = save_figure(figure, folder, name)
+    return f"![{description}]({png.name})"
 
 
 def save_figure(figure: Figure, results_dir: Path, name: str = "accuracy") -> tuple[Path, Path]:

@@ -24,18 +24,12 @@ from experiments.results.naming import pluralize
 
 @dataclass(frozen=True)
 class Report:
-    """What results folders say.
-
-    Attributes:
-        summaries: In the order of the table.
-        shortfalls: What was asked for and is missing, a line each.
-        against: The study to compare with.
-    """
+    """What results folders say."""
 
     results: Results
-    summaries: list[MethodSummary]
-    shortfalls: list[str]
-    against: Results | None = None
+    summaries: list[MethodSummary]  #: In the order of the table.
+    shortfalls: list[str]  #: What was asked for and is missing, a line each.
+    against: Results | None = None  #: The study to compare with.
 
     @cached_property
     def heading(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from experiments.report.comparison_sections import comparison_sections
 from experiments.report.figures.accuracy import accuracy_figure
@@ -18,7 +17,7 @@ from experiments.report.method_tables import interval_records, paired_records
 from experiments.report.metrics import LATE_ROUND
 from experiments.report.numbers import energy
 from experiments.report.paper_table import paper_table
-from experiments.report.plots import save_figure
+from experiments.report.plots import save_image
 from experiments.report.report import Report
 from experiments.report.results import Results
 from experiments.report.selection_table import selection_records
@@ -48,7 +47,7 @@ def sections(report: Report, output: Path) -> list[str]:
         f"# {report.heading}",
         markdown_table(report.records),
         *report.reference_notes,
-        _image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
+        save_image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
         *_undrawn(report),
         *_missing(report),
         *_distribution(report, rows, output),
@@ -72,11 +71,6 @@ def drawn_rows(report: Report) -> pd.DataFrame:
     return pd.concat([rows.sort_values(["seed", "trial", "round"]) for rows in drawn])
 
 
-def _image(figure: Figure, output: Path, name: str, description: str) -> str:
-    png, _ = save_figure(figure, output, name)
-    return f"![{description}]({png.name})"
-
-
 def _undrawn(report: Report) -> list[str]:
     undrawn = len(report.summaries) - MAX_SETTINGS
     if undrawn <= 0 or not report.results.is_search:
@@ -93,7 +87,7 @@ def _distribution(report: Report, rows: pd.DataFrame, output: Path) -> list[str]
     figure = distribution_figure(rows, report.results.target, report.heading)
     return [
         "## Accuracy distribution",
-        _image(figure, output, "distribution", "Accuracy distribution"),
+        save_image(figure, output, "distribution", "Accuracy distribution"),
         "One value per round and seed: the mean over live clients. Boxes are quartiles with the median, whiskers reach "
         "1.5 interquartile ranges, dots lie beyond. The dashed line is the target.",
     ]
@@ -133,7 +127,7 @@ def _statistics(report: Report) -> list[str]:
 
 def _energy(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
     figure = energy_figure(rows, report.heading)
-    return ["## Energy per round", _image(figure, output, "energy", "Energy per round and budget"), *_probing(rows)]
+    return ["## Energy per round", save_image(figure, output, "energy", "Energy per round and budget"), *_probing(rows)]
 
 
 def _probing(rows: pd.DataFrame) -> list[str]:
@@ -159,7 +153,7 @@ def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
         "## Who was selected",
         markdown_table(selection_records(rows, record)),
         f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
-        _image(figure, output, "selection", "Clients selected by round"),
+        save_image(figure, output, "selection", "Clients selected by round"),
         "Darker: selected by more of the seeds that had the client in the round.",
     ]
 
@@ -169,7 +163,7 @@ def _clients(report: Report, output: Path) -> list[str]:
     if record is None:
         return ["## Clients", "run.json does not hold the clients."]
     figure = classes_figure(record, f"{report.results.scenario}: training samples per class and client")
-    return ["## Clients", _image(figure, output, "classes", "Class distribution of the clients")]
+    return ["## Clients", save_image(figure, output, "classes", "Class distribution of the clients")]
 
 
 _DEFINITIONS = f"""## What the columns mean

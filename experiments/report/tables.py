@@ -14,23 +14,26 @@ def records_of(columns: Mapping[str, Sequence[str]]) -> list[Record]:
 
 def text_table(records: Sequence[Record]) -> str:
     """Returns aligned columns under their headers; the first column to the left, the others to the right."""
-    headers = list(records[0])
-    widths = [max(len(name), *(len(record[name]) for record in records)) for name in headers]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *others = zip(cells, widths, strict=True)
-        return "   ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]).rstrip()
-
-    lines = [headers, ["-" * width for width in widths], *([record[name] for name in headers] for record in records)]
-    return "\n".join(map(line, lines))
+    headers, *lines = _lines(records)
+    widths = [max(map(len, column)) for column in zip(headers, *lines, strict=True)]
+    aligned = [
+        [
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in (headers, ["-" * width for width in widths], *lines)
+    ]
+    return "\n".join("   ".join(line).rstrip() for line in aligned)
 
 
 def markdown_table(records: Sequence[Record]) -> str:
     """Returns the same as a Markdown table."""
+    headers, *lines = _lines(records)
+    rule = ["---", *["---:"] * (len(headers) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headers, rule, *lines))
+
+
+def _lines(records: Sequence[Record]) -> list[list[str]]:
+    """The headers, and the cells of each record."""
     headers = list(records[0])
-    lines = [
-        headers,
-        ["---"] + ["---:"] * (len(headers) - 1),
-        *([record[name] for name in headers] for record in records),
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return [headers, *([record[name] for name in headers] for record in records)]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Measurement
-from experiments.report.plots import STYLES, Style, curve, plain_axes
+from experiments.report.plots import STYLES, Style, clients_axis, curve, plain_axes
 
 
 class Line(NamedTuple):
@@ -46,15 +46,12 @@ def overhead_figure(rows: Sequence[Measurement]) -> Figure:
 
 def _draw(axes: Axes, rows: Sequence[Measurement]) -> None:
     rows = sorted(rows, key=lambda row: row.case.num_clients)
-    axes.set(xscale="log", yscale="log", xlabel="clients")
+    axes.set(xscale="log", yscale="log")
     for line in LINES:
         shown = [row for row in rows if row.case.implementation == line.implementation]
         values = [line.value(row) or float("nan") for row in shown]
         curve(axes, [row.case.num_clients for row in shown], values, line.style, line.label)
-    clients = list(dict.fromkeys(row.case.num_clients for row in rows))
-    axes.xaxis.set_major_locator(FixedLocator(clients))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([f"{n:,}" for n in clients])
+    clients_axis(axes, list(dict.fromkeys(row.case.num_clients for row in rows)))
     axes.yaxis.set_major_locator(LogLocator(numticks=12))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

@@ -12,6 +12,7 @@ from experiments.report.plots import save_figure
 from experiments.report.tables import Record, markdown_table
 
 NAMES = {BIPPO: "BIPPO", PRIOR: "with prior", CENTRAL: "central network", STOCK: "stock RLlib"}
+#: Milliseconds per round and their parts; memory, build and checkpoints.
 TIME_COLUMNS = ("clients", "trained", "who", "RL ms", "forward", "sampler", "bookkeeping", "learner", "kernel ms")
 SIZE_COLUMNS = ("clients", "trained", "who", "MiB", "build s", "ckpt s", "ckpt MiB", "ckpt files")
 
@@ -20,20 +21,15 @@ Format = Callable[[Sequence[Record]], str]
 
 def write_report(rows: Sequence[Measurement], command: str, folder: Path) -> list[Path]:
     """Writes overhead.md and the figure (PNG and SVG); returns their paths."""
-    tables = (time_table(rows), size_table(rows), ratios_table(rows), macs_table())
+    tables = (case_table(rows, TIME_COLUMNS), case_table(rows, SIZE_COLUMNS), ratios_table(rows), macs_table())
     page = folder / "overhead.md"
     page.write_text("\n\n".join([f"`{command}`", *tables]) + "\n")
     return [page, *save_figure(overhead_figure(rows), folder, "overhead")]
 
 
-def time_table(rows: Sequence[Measurement]) -> str:
-    """Milliseconds per round and their parts, as Markdown."""
-    return _select(rows, TIME_COLUMNS)
-
-
-def size_table(rows: Sequence[Measurement]) -> str:
-    """Memory, build and checkpoints, as Markdown."""
-    return _select(rows, SIZE_COLUMNS)
+def case_table(rows: Sequence[Measurement], columns: Sequence[str]) -> str:
+    """A line per case, as Markdown."""
+    return markdown_table([{name: cells[name] for name in columns} for cells in map(_record, rows)])
 
 
 def ratios_table(rows: Sequence[Measurement], to_table: Format = markdown_table) -> str:
@@ -54,10 +50,6 @@ def stream_line(row: Measurement | None = None) -> str:
     names = dict.fromkeys((*TIME_COLUMNS, *SIZE_COLUMNS))
     cells = {name: name for name in names} if row is None else _record(row)
     return "  ".join(cells[name].rjust(max(len(name), 6 + 6 * (name in ("trained", "who")))) for name in names)
-
-
-def _select(rows: Sequence[Measurement], columns: Sequence[str]) -> str:
-    return markdown_table([{name: cells[name] for name in columns} for cells in map(_record, rows)])
 
 
 def _record(row: Measurement) -> Record:

@@ -19,21 +19,13 @@ BIPPO, PRIOR, CENTRAL, STOCK = "bippo", "bippo-prior", "central", "rllib"
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement, in a process of its own.
+    """One measurement, in a process of its own."""
 
-    Attributes:
-        implementation: ``BIPPO``, ``PRIOR`` (BIPPO with the representativeness prior), ``CENTRAL`` or ``STOCK``.
-        rule: How ``num_participants`` came about: ``20`` or ``10 %``.
-        num_clients: Clients, each with a policy.
-        num_participants: Clients trained per round.
-        rounds: Measured rounds, after a warm-up.
-    """
-
-    implementation: str
-    rule: str
-    num_clients: int
-    num_participants: int
-    rounds: int
+    implementation: str  #: ``BIPPO``, ``PRIOR`` (BIPPO with the representativeness prior), ``CENTRAL`` or ``STOCK``.
+    rule: str  #: How ``num_participants`` came about: ``20`` or ``10 %``.
+    num_clients: int  #: Clients, each with a policy.
+    num_participants: int  #: Clients trained per round.
+    rounds: int  #: Measured rounds, after a warm-up.
 
 
 @dataclass(frozen=True, kw_only=True)

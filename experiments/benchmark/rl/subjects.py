@@ -25,21 +25,14 @@ from experiments.benchmark.rl.stopwatch import Stopwatch
 
 @dataclass(frozen=True)
 class Subject:
-    """An algorithm under measurement.
+    """An algorithm under measurement."""
 
-    Attributes:
-        algo: The algorithm.
-        environment: It counts its own seconds.
-        pair: Runs two rounds; returns how many policies were updated.
-        kernel: Returns the seconds of two bare forward passes and of one bare update; None for others than BIPPO.
-        watch: Seconds by part.
-    """
-
-    algo: Any
-    environment: ParallelEnvAdapter
-    pair: Callable[[], int]
+    algo: Any  #: The algorithm.
+    environment: ParallelEnvAdapter  #: It counts its own seconds.
+    pair: Callable[[], int]  #: Runs two rounds; returns how many policies were updated.
+    #: Returns the seconds of two bare forward passes and of one bare update; None for others than BIPPO.
     kernel: Callable[[], tuple[float, float]] | None
-    watch: Stopwatch
+    watch: Stopwatch  #: Seconds by part.
 
 
 class TimedSampler(BudgetSamplerConnector):

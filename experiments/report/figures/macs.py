@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs
 from experiments.report.macs import central_ratio, rl_training_macs
 from experiments.report.numbers import power_of_ten
-from experiments.report.plots import GREY, STYLES, curve, plain_axes
+from experiments.report.plots import GREY, STYLES, clients_axis, curve, plain_axes
 
 CLIENTS = (20, 48, 100, 300, 1000)
 _PARTICIPATION = 0.1
@@ -19,11 +19,7 @@ _WITH_RATIO = (20, 48, 1000)
 
 
 def macs_figure(fl_client_round: Mapping[str, float]) -> Figure:
-    """Returns three logarithmic panels.
-
-    Args:
-        fl_client_round: Name of a federated model -> MACs of one client's training in one round.
-    """
+    """Returns three logarithmic panels; ``fl_client_round`` has, by federated model, the MACs of a client's round."""
     figure = Figure(figsize=(13.5, 4.4), dpi=150, layout="constrained")
     forward, training, beside = figure.subplots(1, 3)
     _draw_forward(forward)
@@ -82,11 +78,9 @@ def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
 
 
 def _decorate(axes: Axes, title: str, label: str) -> None:
-    axes.set(xscale="log", yscale="log", xlabel="clients", ylabel=label)
+    clients_axis(axes, CLIENTS)
+    axes.set(yscale="log", ylabel=label)
     axes.set_title(title, loc="left", fontsize=10)
-    axes.xaxis.set_major_locator(FixedLocator(CLIENTS))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([f"{n:,}" for n in CLIENTS])
     axes.yaxis.set_major_locator(LogLocator(numticks=10))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.margins(x=0.1)
