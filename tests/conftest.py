@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-
 import pytest
-import torch
 
-torch.set_num_threads(1)
+#: Before torch and Ray are imported, and for the processes that tests start. A Ray worker of lower priority than the
+#: tests beside it would starve; one that no test may need takes as long to start as one that is needed.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("RAY_worker_niceness", "0")
+os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -34,7 +37,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     for item in items:
         in_actors = "any_executor" in item.fixturenames and item.callspec.params["any_executor"] == "ray"
-        if in_actors or "ray_session" in item.fixturenames:
+        if in_actors or "ray_cluster" in item.fixturenames:
             item.add_marker(pytest.mark.ray)
     if hasattr(config, "workerinput"):
         slow_files = {item.path for item in items if item.get_closest_marker("slow")}
@@ -58,22 +61,38 @@ def _stack() -> list[SimpleNamespace]:
 
 
 @pytest.fixture(scope="session")
-def ray_session() -> Iterator[None]:
-    """A local Ray with two CPUs, started for the first test that needs it."""
+def ray_cluster() -> Iterator[Any]:
+    """A Ray with two CPUs, without what nobody looks at; a test may add a node and must remove it.
+
+    ``ray.init`` would start a local Ray twice as slowly: its agent insists on a port which it waits for in vain while
+    another Ray of this machine has it.
+    """
+    from ray.cluster_utils import Cluster
+
+    # Elsewhere it would note its address, and whoever starts Ray on this machine would be connected to it.
+    folder = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="ray", dir="/tmp")
+    quick = {"include_dashboard": False, "dashboard_port": None, "dashboard_agent_listen_port": 0}
+    quick |= {"no_monitor": True, "include_log_monitor": False}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **quick})
+    yield cluster
+    cluster.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ray_session(ray_cluster: Any) -> Iterator[None]:
+    """This process is connected to the ``ray_cluster``, started for the first test that needs it."""
     import ray
 
-    # Even where `ray start` has been used: the tests' Ray is a new one.
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(ray_cluster.address, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()
 
 
 @pytest.fixture(scope="session")
-def ray_address(ray_session: None) -> str:
+def ray_address(ray_cluster: Any) -> str:
     """For a process that is to share it: as ``$RAY_ADDRESS``."""
-    import ray
-
-    return ray.get_runtime_context().gcs_address
+    return ray_cluster.address
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -56,7 +57,11 @@ class TunerHere:
 
     def fit(self) -> list[SimpleNamespace]:
         """Path and error of each trial; what a trial raises is raised."""
-        return [self._run_trial(point) for _, point in generate_variants(self._space)]
+        here = os.getcwd()
+        try:
+            return [self._run_trial(point) for _, point in generate_variants(self._space)]
+        finally:
+            os.chdir(here)  # a trial goes to a folder of its own
 
     def _run_trial(self, point: dict[str, Any]) -> SimpleNamespace:
         run, scheduler, trial = self._run, self._scheduler, TrialHere(point, self._name_of(TrialHere(point)))
@@ -99,10 +104,13 @@ class Snapshot(tune.Callback):
         monkeypatch.setattr(tune.Tuner, "__init__", init)
 
 
-def run_and_signal(arguments: Sequence[str], folder: Path, num_rows: int, number: signal.Signals) -> tuple[int, str]:
+def run_and_signal(
+    arguments: Sequence[str], folder: Path, num_rows: int, number: signal.Signals, **environment: str
+) -> tuple[int, str]:
     """Runs a study in a process of its own, signals that once a trial has so many rows; exit code and stderr."""
     command = [sys.executable, "-m", "experiments.tune_bippo", *arguments, "--results-dir", str(folder)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, **pipes)
     while rows_so_far(folder) < num_rows and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(number)

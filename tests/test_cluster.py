@@ -1,4 +1,4 @@
-"""A study over two nodes, and one submitted as a job to a head node: real Ray processes on this machine."""
+"""A study over two nodes, submitted as a job to the head node: real Ray processes on this machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,9 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -33,37 +36,6 @@ RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
 TOKEN = secrets.token_hex(16)
 RAY_SETTINGS = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "budget_share": 0.6}
-
-TWO_NODES = """
-import json
-import sys
-from pathlib import Path
-
-import ray
-from ray.cluster_utils import Cluster
-
-from envs.execution import Execution
-from experiments.scenarios import Scenario
-from experiments.study.checks import check_study
-from experiments.study.run import run_study
-from experiments.study.study import Study
-
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-cluster.add_node(num_cpus=1)
-ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
-tiny = Scenario("tiny", "four clients", json.loads(sys.argv[2]), rounds=2, target_accuracy=0.8)
-study = Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution=Execution("ray", 2))
-check_study(study)
-print(run_study(study))
-actors = [a for a in ray._private.state.actors().values() if a["ActorClassName"] == "ClientActor"]
-print(len(actors), len({a["Address"]["NodeID"] for a in actors}))
-try:
-    check_study(Study(tiny, ("bippo",), (7,), 2, Path(sys.argv[1]), execution=Execution("ray", 3)))
-except ValueError as error:
-    print(error)
-ray.shutdown()
-cluster.shutdown()
-"""
 
 
 @pytest.fixture
@@ -82,9 +54,9 @@ def environment(ray_folder: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "OMP_NUM_THREADS": "1", **RAY_SETTINGS, "RAY_TMPDIR": str(ray_folder)}
 
 
-def replayed(folder: Path, **federation: object) -> list[tuple[float, ...]]:
+def replayed(folder: Path) -> list[tuple[float, ...]]:
     """Accuracies of a serial federation in this process in which the clients of the rows in `folder` train."""
-    env = envs.parallel_env(**{**federation, **TINY}, rounds=2, executor="serial")
+    env = envs.parallel_env(**{**DIGITS.federation, **TINY}, rounds=2, executor="serial")
     env.reset(seed=7)
     found = []
     for selected in read_rows(folder)["trained"]:
@@ -93,71 +65,70 @@ def replayed(folder: Path, **federation: object) -> list[tuple[float, ...]]:
     return found
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_a_study_over_two_nodes_with_an_actor_on_each(ray_folder: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_NODES, str(tmp_path / "results"), json.dumps(TINY)],
-        cwd=ROOT,
-        env={**environment(ray_folder), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    failures, actors, refused = done.stdout.splitlines()[-3:]
-    assert (failures, actors) == ("[]", "2 2")
-    assert "need 3 CPUs and 0 GPUs" in refused and "has 2 CPUs and 0 GPUs on 2 nodes" in refused
-    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(tmp_path / "results")
-
-
 @pytest.fixture
 def head_node(ray_folder: Path) -> Iterator[str]:
-    """Address of the dashboard of a head node with two cores, started as an administrator would."""
+    """Address of the dashboard of a head node with one core, beside another such node; started as by administrators."""
     pytest.importorskip("aiohttp_cors", reason='jobs need the dashboard: pip install -e ".[cluster]"')
     gcs, dashboard, client = (free_port() for _ in range(3))
-    command = [*RAY, "start", "--head", "--block", "--num-cpus=2", f"--port={gcs}"]
-    command += ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
-    command += ["--dashboard-agent-listen-port=0", "--disable-usage-stats"]
-    with (ray_folder / "log").open("w") as log:
-        head = subprocess.Popen(command, env=environment(ray_folder), stdout=log, stderr=log, start_new_session=True)
+    address = f"http://127.0.0.1:{dashboard}"
+    head = ["--head", f"--port={gcs}", f"--ray-client-server-port={client}", "--disable-usage-stats"]
+    head += ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
+    with started(head, ray_folder / "head.log") as process:
+        wait_for(address, process, ray_folder / "head.log")
+        node = [f"--address=127.0.0.1:{gcs}", f"--temp-dir={ray_folder / 'node'}"]  # as on a machine of its own
+        with started(node, ray_folder / "node.log") as process:
+            wait_for(address, process, ray_folder / "node.log")
+            yield address
+
+
+@contextmanager
+def started(arguments: list[str], log: Path) -> Iterator[subprocess.Popen]:
+    """A node with one core."""
+    command = [*RAY, "start", "--block", "--num-cpus=1", "--dashboard-agent-listen-port=0", *arguments]
+    with log.open("w") as file:
+        node = subprocess.Popen(command, env=environment(log.parent), stdout=file, stderr=file, start_new_session=True)
     try:
-        address = f"http://127.0.0.1:{dashboard}"
-        wait_for(address, head, ray_folder / "log")
-        yield address
+        yield node
     finally:
-        head.send_signal(signal.SIGTERM)  # `ray start --block` ends what it started
+        node.send_signal(signal.SIGTERM)  # `ray start --block` ends what it started
         try:
-            head.wait(timeout=60)
+            node.wait(timeout=60)
         finally:
-            if head.poll() is None:
-                os.killpg(head.pid, signal.SIGKILL)
+            if node.poll() is None:
+                os.killpg(node.pid, signal.SIGKILL)
 
 
-def wait_for(address: str, head: subprocess.Popen, log: Path) -> None:
-    """Until jobs are accepted."""
-    request = urllib.request.Request(f"{address}/api/jobs/", headers={"Authorization": f"Bearer {TOKEN}"})
+def wait_for(address: str, node: subprocess.Popen, log: Path) -> None:
+    """Until it has started and jobs are accepted."""
     for _ in range(600):
-        assert head.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(request, timeout=5):
-                if "Ray runtime started" in log.read_text():
-                    return
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            pass
+        assert node.poll() is None, log.read_text()
+        with suppress(urllib.error.URLError, TimeoutError, ConnectionError):
+            asked(address, "jobs/")
+            if "Ray runtime started" in log.read_text():
+                return
         time.sleep(0.2)
     pytest.fail(f"no dashboard at {address}: {log.read_text()}")
 
 
+def asked(address: str, path: str) -> Any:
+    """What the dashboard's API replies."""
+    request = urllib.request.Request(f"{address}/api/{path}", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=5) as reply:
+        return json.load(reply)
+
+
 @pytest.mark.ray
 @pytest.mark.slow
-def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, ray_folder: Path, tmp_path: Path) -> None:
+def test_a_submitted_job_runs_a_study_over_two_nodes_with_an_actor_on_each(
+    head_node: str, ray_folder: Path, tmp_path: Path
+) -> None:
+    """What needs a third core is refused."""
     settings = [f"env.{name}={value}" for name, value in TINY.items()]
     study = ["python", "-m", "experiments.tune_bippo", "--methods", "bippo", "--seeds", "7", "--rounds", "2"]
-    study += ["--executor", "ray", "--num-actors", "2", "--results-dir", str(tmp_path / "results"), "--set", *settings]
+    study += ["--executor", "ray", "--results-dir", str(tmp_path / "results"), "--set", *settings]
+    three, two = (shlex.join([*study, "--num-actors", number]) for number in "32")
     done = subprocess.run(
-        [*RAY, "job", "submit", "--address", head_node, "--working-dir", ".", "--", *study],
+        [*RAY, "job", "submit", "--address", head_node, "--working-dir", ".", "--", "sh", "-c", f"{three} || {two}"],
         cwd=ROOT,
         env=environment(ray_folder),
         capture_output=True,
@@ -166,10 +137,12 @@ def test_a_submitted_job_runs_a_study_and_leaves_its_rows(head_node: str, ray_fo
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "need 3 CPUs and 0 GPUs" in done.stdout and "has 2 CPUs and 0 GPUs on 2 nodes" in done.stdout
     assert "succeeded" in done.stdout and "bippo: 1 method x 1 seed = 1 trial of 2 rounds" in done.stdout
-    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(
-        tmp_path / "results", **DIGITS.federation
-    )
+    assert list(map(tuple, read_rows(tmp_path / "results")["accuracies"])) == replayed(tmp_path / "results")
+    found = asked(head_node, "v0/actors")["data"]["result"]["result"]
+    nodes = [actor["node_id"] for actor in found if actor["class_name"] == "ClientActor"]
+    assert len(nodes) == len(set(nodes)) == 2
 
 
 def sent(folder: Path, package: Path) -> set[str]:

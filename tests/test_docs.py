@@ -15,6 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address, tmp_path):
+    """Beside a foreign package called ``envs``."""
     page = (ROOT / "docs" / "using-bippo-elsewhere.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
     printed = re.search(r"```\n(would report now: .*)\n```", page).group(1)

@@ -27,7 +27,8 @@ def test_our_round_is_timed_beside_a_bare_loop(ray_session: None, tmp_path: Path
 @pytest.mark.slow
 def test_a_round_of_null_clients_is_timed_beside_bare_ray(ray_session: None, tmp_path: Path):
     file = tmp_path / "record.json"
-    assert benchmark.main(["null-clients", "--clients", "40", "--rounds", "20", "--json", str(file)]) == 0
+    arguments = ["null-clients", "--clients", "40", "--actors", "1", "--rounds", "20"]
+    assert benchmark.main([*arguments, "--json", str(file)]) == 0
     (found,) = json.loads(file.read_text())["rows"]
     assert (found["clients"], found["trained"]) == (40, 4)
     assert 1.0 < found["ratio"] < 10.0  # two phases of calls against one: about 2

@@ -145,12 +145,12 @@ def test_what_cannot_work_is_said_in_one_line(ray_session, tmp_path):
 
 
 @pytest.fixture
-def flower_home(tmp_path):
+def flower_home(tmp_path, ray_address):
     """Flower's configuration with a SuperLink of this test's own, which ``flwr run`` would leave running."""
     control, http = free_port(), free_port()
     (tmp_path / "config.toml").write_text(f'[superlink.mine]\naddress = "127.0.0.1:{http}"\ninsecure = true\n')
     addresses = ["--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", str(http)]
-    environment = {**os.environ, "FLWR_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0"}
+    environment = {**os.environ, "FLWR_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_address}
     command = [executable("flower-superlink"), "--insecure", "--simulation", "--isolation", "subprocess", *addresses]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as superlink:
         wait_for(http)

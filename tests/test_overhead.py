@@ -11,6 +11,7 @@ import pytest
 
 from experiments.benchmark import command as benchmark
 from experiments.benchmark.rl import command as rl
+from experiments.benchmark.rl import process
 from experiments.benchmark.rl.page import (
     SIZE_COLUMNS,
     TIME_COLUMNS,
@@ -197,9 +198,9 @@ def test_a_case_that_fails_is_named_and_the_others_are_measured(tmp_path, monkey
     assert [r.case.num_clients for r in read_rows(tmp_path / ROWS_FILE).rows] == [48, 48]
 
 
-@pytest.mark.ray
 @pytest.mark.slow
-def test_a_case_is_measured_in_a_process_of_its_own():
+def test_a_case_is_measured_in_a_process_of_its_own(ray_address, monkeypatch):
+    monkeypatch.setitem(process._ENVIRONMENT, "RAY_ADDRESS", ray_address)
     found = run_case(Case(BIPPO, "2", 4, 2, 10))
     assert (found.case.num_clients, found.updates_per_round) == (4, 1.0)
 

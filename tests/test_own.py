@@ -13,7 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from study_runs import TunerHere
 
 from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
@@ -89,9 +91,12 @@ STUDY += ["--checkpoint-every", "2", "--set", "env.model=mine:build", "env.datas
 
 @pytest.mark.slow
 def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
-    mine: None, ray_session: None, capsys: pytest.CaptureFixture[str]
+    mine: None, ray_session: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tune_bippo.main(STUDY) == 0
+    """Resumed in another process, which has to import the user's module too."""
+    with monkeypatch.context() as patch:
+        patch.setattr(tune, "Tuner", TunerHere)
+        assert tune_bippo.main(STUDY) == 0
     assert "mine.in_turn" in capsys.readouterr().out and "| mine.in_turn |" in Path("r/report.md").read_text()
     rows = read_rows("r").drop(columns=list(TIMING_COLUMNS))
     names = rows.groupby("method")["trial"].unique().map(list).to_dict()

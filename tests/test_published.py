@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from tiny_data import labels, write_cifar_batches, write_idx, write_image_folders
-from torchvision.datasets import CIFAR10
 
-from envs.data import datasets, published
+from envs.data import datasets
 from envs.data.readers import read_cifar, read_idx
 
 
@@ -22,7 +21,15 @@ def own_cache(tmp_path, monkeypatch):
     datasets._load.cache_clear()
 
 
-def know(monkeypatch: pytest.MonkeyPatch, name: str, md5: dict[str, str]) -> None:
+@pytest.fixture(scope="module")
+def published():
+    """The module, with torchvision, which takes seconds to import."""
+    from envs.data import published
+
+    return published
+
+
+def know(published, monkeypatch: pytest.MonkeyPatch, name: str, md5: dict[str, str]) -> None:
     """Makes the files with these sums those that were published."""
     known = dataclasses.replace(published.PUBLISHED[name], md5=md5)
     monkeypatch.setitem(published.PUBLISHED, name, known)
@@ -40,14 +47,16 @@ def test_another_data_sets_folder_is_passed_over(tmp_path, folder, zipped):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_another_data_set_is_known_by_its_labels(tmp_path, monkeypatch, zipped):
+def test_another_data_set_is_known_by_its_labels(published, tmp_path, monkeypatch, zipped):
     md5 = read_idx(write_idx(tmp_path / "data", zipped=zipped)).md5
     monkeypatch.setitem(published._OTHER_LABELS, md5["train-labels-idx1-ubyte"], "KMNIST")
     with pytest.raises(ValueError, match=f"{tmp_path / 'data'} holds KMNIST, whose files are named as those of Fash"):
         datasets.load_dataset("fashion_mnist", tmp_path)
 
 
-def test_sums_are_of_the_unpacked_file(tmp_path):
+def test_sums_are_of_the_unpacked_file(published, tmp_path):
+    from torchvision.datasets import CIFAR10
+
     plain, packed = (read_idx(write_idx(tmp_path / str(zipped), zipped=zipped)).md5 for zipped in (False, True))
     name = "t10k-labels-idx1-ubyte"
     assert plain == packed and plain[name] == hashlib.md5((tmp_path / "False" / name).read_bytes()).hexdigest()
@@ -58,17 +67,17 @@ def test_sums_are_of_the_unpacked_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["fashion_mnist", "cifar10"])
-def test_unknown_files_are_taken_with_a_warning_that_names_them(tmp_path, monkeypatch, caplog, name):
+def test_unknown_files_are_taken_with_a_warning_that_names_them(published, tmp_path, monkeypatch, caplog, name):
     if name == "cifar10":
         md5 = read_cifar(write_cifar_batches(tmp_path) / "cifar-10-batches-py").md5
     else:
         md5 = read_idx(write_idx(tmp_path)).md5
     changed = sorted(md5)[0]
     with caplog.at_level(logging.WARNING):
-        know(monkeypatch, name, dict(md5))
+        know(published, monkeypatch, name, dict(md5))
         datasets.load_dataset(name, tmp_path)
         assert not caplog.messages
-        know(monkeypatch, name, {**md5, changed: "another"})
+        know(published, monkeypatch, name, {**md5, changed: "another"})
         datasets._load.cache_clear()
         datasets.load_dataset(name, tmp_path)
     (message,) = caplog.messages
@@ -94,7 +103,7 @@ def test_images_of_another_size_are_another_data_set(tmp_path, name, size, found
     assert found in str(error.value)
 
 
-def test_folders_of_other_classes_are_taken_with_a_warning(tmp_path, caplog):
+def test_folders_of_other_classes_are_taken_with_a_warning(published, tmp_path, caplog):
     write_image_folders(tmp_path)
     datasets.load_dataset("cifar10", tmp_path)
     assert "taken for CIFAR-10 without being known as such: its classes are class_0" in caplog.text

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from bippo_rllib import BudgetSampler
 from bippo_rllib.selection.budget_sampler import STRATEGIES
@@ -140,6 +139,8 @@ def plackett_luce(weights, costs, budget, picked=(), outside=0.0):
     ],
 )
 def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget, outside_odds):
+    from scipy.stats import chisquare  # takes seconds to import
+
     # Odds p / (1 - p), so 0.2, 0.5, 0.8 have weights 1/4, 1, 4: the first pick is the third with 4 / 5.25 = 0.762. With
     # outside odds of 1, nobody else follows it with 1 / (1 + 1/4 + 1) = 0.444.
     expected = plackett_luce([p / (1 - p) for p in scores], costs, budget, outside=outside_odds)

@@ -18,7 +18,6 @@ from experiments.report.report import build_report
 from experiments.results.checkpoints import finished
 from experiments.results.literals import as_text, from_text
 from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
-from experiments.results.run_info import read_run_info
 from experiments.scenarios import Scenario
 from experiments.study.asha_journal import read_decisions, stopped_trials
 from experiments.study.checks import check_study
@@ -44,6 +43,7 @@ TINY = Scenario(
     rounds=3,
     target_accuracy=0.8,
 )
+METHODS = ("bippo", "fedavg")
 
 
 def tiny_study(folder: Path, **changes: object) -> Study:
@@ -51,13 +51,16 @@ def tiny_study(folder: Path, **changes: object) -> Study:
 
 
 @pytest.fixture(scope="module")
-def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two methods and two seeds, two trials at a time."""
+def ended(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Failure]]:
+    """Two methods and one that there is not, two trials at a time."""
     folder = tmp_path_factory.mktemp("study") / "side-by-side"
-    tiny = tiny_study(folder, methods=("bippo", "fedavg"), seeds=(7, 28), parallel_trials=2)
-    check_study(tiny)
-    assert run_study(tiny) == []
-    return folder
+    return folder, run_study(tiny_study(folder, methods=("broken", *METHODS), seeds=(28,), parallel_trials=2))
+
+
+@pytest.fixture(scope="module")
+def results(ended: tuple[Path, list[Failure]]) -> Path:
+    """Its folder."""
+    return ended[0]
 
 
 def test_a_study_without_a_counter_says_so_and_uses_the_formula(
@@ -73,20 +76,12 @@ def test_a_study_without_a_counter_says_so_and_uses_the_formula(
     assert_same_rows(tmp_path / "formula", tmp_path / "rapl")
 
 
-@pytest.fixture(scope="module")
-def half_failed(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Failure]]:
-    """One trial at a time: bippo with seed 28, and a method that there is not."""
-    folder = tmp_path_factory.mktemp("study") / "one-by-one"
-    return folder, run_study(tiny_study(folder, methods=("broken", "bippo"), seeds=(28,), parallel_trials=1))
-
-
 def test_every_trial_has_every_round(results: Path) -> None:
     rows = read_rows(results)
     assert tuple(rows.columns) == COLUMN_NAMES
     assert rows.groupby(["method", "seed"])["round"].apply(list).to_dict() == {
-        (method, seed): [1, 2, 3] for method in ("bippo", "fedavg") for seed in (7, 28)
+        (method, 28): [1, 2, 3] for method in METHODS
     }
-    assert build_report(results).shortfalls == []
 
 
 def test_energy_stays_within_the_budget_and_selections_are_maximal(results: Path) -> None:
@@ -101,7 +96,7 @@ def test_energy_stays_within_the_budget_and_selections_are_maximal(results: Path
 def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
     rows = read_rows(results)
     bippo, fedavg = rows[rows["method"] == "bippo"], rows[rows["method"] == "fedavg"]
-    np.testing.assert_allclose(bippo["epsilon"], [1.0, 0.9, 0.81] * 2)
+    np.testing.assert_allclose(bippo["epsilon"], [1.0, 0.9, 0.81])
     assert fedavg["epsilon"].isna().all()
     assert (rows["mean_accuracy"] == rows["accuracies"].map(np.mean)).all()
     assert (rows["num_trained"] == rows["trained"].map(len)).all() and (rows["num_clients"] == 4).all()
@@ -110,47 +105,56 @@ def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
 
 def test_the_results_folder_holds_logs_checkpoints_and_provenance(results: Path) -> None:
     trials = sorted(path.name for path in results.iterdir() if path.is_dir())
-    assert trials == ["bippo-seed28", "bippo-seed7", "fedavg-seed28", "fedavg-seed7"]
-    for trial in trials:
+    ran = ["bippo-seed28", "fedavg-seed28"]
+    assert trials == [*ran[:1], "broken-seed28", *ran[1:]]
+    for trial in ran:
         assert list((results / trial).glob("events.out.tfevents.*"))
         assert list((results / trial).glob("checkpoint_*"))
-    assert [path.name for path in results.rglob("*.parquet")] == ["rows.parquet"] * 4
+    assert [path.name for path in results.rglob("*.parquet")] == ["rows.parquet"] * 2
     run = json.loads((results / "run.json").read_text())
-    assert run["seeds"] == [7, 28] and run["federation"]["num_clients"] == 4 and run["packages"]["ray"]
-    assert sorted(run["warmup_energy_j"]) == trials and min(run["warmup_energy_j"].values()) > 0
+    assert run["seeds"] == [28] and run["federation"]["num_clients"] == 4 and run["packages"]["ray"]
+    assert sorted(run["warmup_energy_j"]) == ran and min(run["warmup_energy_j"].values()) > 0
 
 
 def test_a_trials_checkpoint_restores_outside_of_the_study(results: Path) -> None:
     from bippo_rllib import Bippo
 
-    (checkpoint,) = (results / "bippo-seed7").glob("checkpoint_*")
-    written = (results / "bippo-seed7" / "rows.parquet").read_bytes()
+    (checkpoint,) = (results / "bippo-seed28").glob("checkpoint_*")
+    written = (results / "bippo-seed28" / "rows.parquet").read_bytes()
     algo = Bippo.from_checkpoint(str(checkpoint))
     try:
         assert algo.iteration == 3
         assert algo.sampler.epsilon == pytest.approx(0.729)
     finally:
         algo.stop()
-    assert (results / "bippo-seed7" / "rows.parquet").read_bytes() == written
+    assert (results / "bippo-seed28" / "rows.parquet").read_bytes() == written
 
 
-def test_rows_do_not_depend_on_how_many_trials_ran_side_by_side(
-    results: Path, half_failed: tuple[Path, list[Failure]]
+def test_rows_depend_neither_on_the_trials_beside_nor_on_the_process(
+    results: Path, tune_here: None, tmp_path: Path
 ) -> None:
-    side_by_side, alone = read_rows(results), read_rows(half_failed[0])
-    same = side_by_side[(side_by_side["method"] == "bippo") & (side_by_side["seed"] == 28)].reset_index(drop=True)
-    timings = list(TIMING_COLUMNS)
-    pd.testing.assert_frame_equal(same.drop(columns=timings), alone.drop(columns=timings), check_exact=True)
+    alone = tiny_study(tmp_path / "one-by-one", methods=METHODS[::-1], seeds=(7, 28), parallel_trials=1)
+    check_study(alone)
+    assert run_study(alone) == []
+    assert build_report(alone.results_dir).shortfalls == []
+    rows = read_rows(alone.results_dir)
+    assert rows.groupby(["method", "seed"])["round"].apply(list).to_dict() == {
+        (method, seed): [1, 2, 3] for method in METHODS for seed in (7, 28)
+    }
+    timings, order = list(TIMING_COLUMNS), ["method", "round"]
+    same, expected = (
+        each.drop(columns=timings).sort_values(order, ignore_index=True)
+        for each in (rows[rows["seed"] == 28], read_rows(results))
+    )
+    pd.testing.assert_frame_equal(same, expected, check_exact=True)
 
 
-def test_a_failed_trial_is_reported_and_the_others_are_kept(half_failed: tuple[Path, list[Failure]]) -> None:
-    folder, (failure,) = half_failed
+def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, list[Failure]]) -> None:
+    folder, (failure,) = ended
     assert failure.trial == "broken-seed28"
     assert failure.cause.startswith("ValueError: unknown method 'broken': known are bippo, ippo")
     assert "ValueError" in Path(failure.error_file).read_text()
     assert build_report(folder).shortfalls == ["broken with seed 28 has no rows"]
-    info = read_run_info(folder)
-    assert info is not None and list(info.warmup_energy_j) == ["bippo-seed28"]
 
 
 def test_a_point_of_the_search_space_becomes_a_config() -> None:

@@ -229,16 +229,17 @@ def test_a_damaged_checkpoint_is_refused(pretrained: Path, tmp_path: Path, capsy
 
 @pytest.mark.slow
 def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
-    pretrained: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    pretrained: Path, ray_address: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed for real and at any moment. What it started from is no longer needed once it has a checkpoint."""
+    """Killed for real and at any moment; Ray ends its trial. What it started from is no longer needed then."""
     killed, undisturbed, source = (tmp_path / name for name in ("killed", "undisturbed", "source"))
     shutil.copytree(pretrained, source)
     # Rounds long enough that a signal reaches one; and epsilon decays as it does from scratch.
-    study = [*settings(local_epochs=10), "epsilon=1.0", "--methods", "bippo", "--seeds", "7", "--rounds", "60"]
-    study += ["--checkpoint-every", "7", "--parallel-trials", "1", "--init-from", str(source)]
-    run_and_signal(study, killed, random.Random(os.getpid()).randrange(10, 40), signal.SIGKILL)
-    assert main(*study, "--results-dir", str(undisturbed)) == 0  # meanwhile Ray's processes see the driver gone
+    study = [*settings(local_epochs=10), "epsilon=1.0", "--methods", "bippo", "--seeds", "7", "--rounds", "30"]
+    study += ["--checkpoint-every", "4", "--parallel-trials", "1", "--init-from", str(source)]
+    num_rows = random.Random(os.getpid()).randrange(6, 20)
+    run_and_signal(study, killed, num_rows, signal.SIGKILL, RAY_ADDRESS=ray_address)
+    assert main(*study, "--results-dir", str(undisturbed)) == 0  # meanwhile Ray sees the driver gone
     assert f"policies from {source}" in capsys.readouterr().out
     assert newest_checkpoint(killed / "bippo-seed7") is not None
     shutil.rmtree(source)
@@ -251,7 +252,7 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert ours == theirs
     assert {"model", "policies", "adam steps", "sampler"} <= ours.keys() and len(ours) >= 9
     assert read_rows(killed)["epsilon"][0] == 1.0
-    assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**60 is far below
+    assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**30 is below
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
     assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
     assert "nothing is left of 1 trial" in capsys.readouterr().out and (killed / "report.md").exists()

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 
@@ -49,6 +48,8 @@ def count_macs(module: nn.Module, example_input: Any) -> int:
         module: Any module.
         example_input: What to call it with.
     """
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton too
+
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
         module(example_input)

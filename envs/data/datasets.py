@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from envs.checks import one_of
-from envs.data.image_folders import read_image_folder
-from envs.data.image_tree import image_trees, is_zip
-from envs.data.published import PUBLISHED, Published
-from envs.data.readers import Split, cifar_source, folders_of, has_idx_files, read_cifar, read_idx
 from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import
 
-_POINT = "Point data_dir or $BIPPO_DATA to"
-_FOLDERS = "train/<class>/* and test/<class>/*, zipped or not"
-_DOWNLOAD = "what `python -c \"import torchvision; torchvision.datasets.{}('data', download=True)\"` downloads"
-_HELP = {
-    "fashion_mnist": (
-        f"{_POINT} (1) {_DOWNLOAD.format('FashionMNIST')}, (2) the four original *-ubyte.gz files (`apt-get install "
-        "dataset-fashion-mnist` puts them into /usr/share/datasets/fashion-mnist), or (3) folders of images "
-        f"{_FOLDERS}"
-    ),
-    "cifar10": (
-        f"{_POINT} (1) {_DOWNLOAD.format('CIFAR10')}, (2) the original cifar-10-python.tar.gz, or (3) folders of "
-        f"images {_FOLDERS}"
-    ),
-    "image_folder": f"{_POINT} a folder with {_FOLDERS}",
-}
+if TYPE_CHECKING:
+    from envs.data.readers import Split
 
 
 @dataclass(frozen=True)
@@ -87,14 +69,10 @@ def _load(name: str, data_dir: str | None) -> Dataset:
         return _digits()
     if is_import(name):
         return _checked(name, import_name("dataset", name)(data_dir))
-    one_of("data set", name, ("digits", *_HELP))
-    if data_dir is None:
-        raise ValueError(f"no {name} data found: neither data_dir nor $BIPPO_DATA is set. {_HELP[name]}")
-    root = Path(data_dir)
-    dataset = _published(name, PUBLISHED[name], root) if name in PUBLISHED else _own_images(name, root)
-    if dataset is None:
-        raise ValueError(_missing(name, root))
-    return _checked(name, dataset)
+    from envs.data import on_disk  # with torchvision, seconds of every process's start
+
+    one_of("data set", name, ("digits", *on_disk.HELP))
+    return _checked(name, _dataset(name, *on_disk.read(name, data_dir)))
 
 
 def _checked(name: str, dataset: object) -> Dataset:
@@ -124,54 +102,6 @@ def _digits() -> Dataset:
     return _dataset("digits", splits[0], splits[1], tuple(str(label) for label in digits.target_names), max_value=16)
 
 
-def _published(name: str, known: Published, root: Path) -> Dataset | None:
-    """From its original files, or else from folders of images."""
-    if source := _original_files(name, known, root):
-        train, test, md5 = read_idx(source) if name == "fashion_mnist" else read_cifar(source)
-        known.check_files(source, md5)
-        classes = known.classes
-    elif trees := image_trees(root, known.folders):
-        source = trees[0].source
-        splits, classes = read_image_folder(trees[0], known.mode)
-        train, test = splits["train"], splits["test"]
-    else:
-        return None
-    known.check_images(source, train[0].shape[1:], classes)
-    return _dataset(name, train, test, classes)
-
-
-def _original_files(name: str, known: Published, root: Path) -> Path | None:
-    if name == "cifar10":
-        return cifar_source(root)
-    return next((path for path in folders_of(root) if has_idx_files(path) and not known.is_sisters(path)), None)
-
-
-def _own_images(name: str, root: Path) -> Dataset | None:
-    trees = image_trees(root)
-    if not trees:
-        return None
-    if len({tree.source.stem for tree in trees}) > 1:  # one beside its own zip archive is no other
-        found = ", ".join(tree.source.name for tree in trees)
-        raise ValueError(f"{root} has several folders with train/ and test/: {found}; point data_dir to one of them")
-    splits, classes = read_image_folder(trees[0])
-    return _dataset(name, splits["train"], splits["test"], classes)
-
-
 def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max_value: int = 255) -> Dataset:
     (train_images, train_labels), (test_images, test_labels) = (map(torch.from_numpy, split) for split in (train, test))
     return Dataset(name, train_images, train_labels, test_images, test_labels, classes, max_value)
-
-
-def _missing(name: str, root: Path) -> str:
-    known = PUBLISHED.get(name)
-    sisters = [path for path in folders_of(root) if known and known.is_sisters(path)]
-    zips = [path for path in (root, *sorted(root.glob("*"))) if path.is_file() and is_zip(path)]
-    hint = ""
-    if not root.exists():
-        hint = ", which does not exist"
-    elif sisters:
-        hint = f" ({sisters[0]} holds another data set)"
-    elif zips:
-        whole = zipfile.is_zipfile(zips[0])
-        hint = f" (unzip {zips[0]} and point to the folder)" if whole else f" ({zips[0]} is no whole zip archive)"
-    return f"no {name} data found; looked in {root}{hint}. {_HELP[name]}"

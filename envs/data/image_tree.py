@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from torchvision.datasets.folder import IMG_EXTENSIONS
-
 from envs.data.image_pixels import ImageFile
 
 SPLITS = ("train", "test")
@@ -57,6 +55,8 @@ class ImageTree:
         Raises:
             ValueError: If there are none, or a class has none.
         """
+        from torchvision.datasets.folder import IMG_EXTENSIONS  # takes seconds to import
+
         where = "/".join((str(self.source), *self.splits[split]))
         expected = f"expected {where}/<class>/*.png, .jpg, ..."
         by_class: dict[str, list[tuple[Parts, str, ImageFile]]] = defaultdict(list)

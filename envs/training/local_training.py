@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.sgd import sgd
 
 from envs.training.packing import EVALUATION_BATCH
 
@@ -39,20 +40,38 @@ def train_locally(
         FloatingPointError: If the loss or the weights become NaN or infinite.
     """
     model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, fused=True)
     total_loss = torch.zeros((), device=images.device)
     for _ in range(epochs):
         order = torch.from_numpy(rng.permutation(len(labels))).to(images.device)
         batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
         for batch_images, batch_labels in batches:
-            optimizer.zero_grad(set_to_none=True)
+            model.zero_grad()
             with torch.autocast(images.device.type, torch.bfloat16, enabled=mixed_precision):
                 loss = functional.cross_entropy(model(batch_images), batch_labels)
             loss.backward()
-            optimizer.step()
+            _step(model, lr)
             total_loss += loss.detach()
     if not (torch.isfinite(total_loss) and all(torch.isfinite(p).all() for p in model.parameters())):
         raise FloatingPointError(f"the loss or the weights are not finite (summed loss {total_loss.item():g})")
+
+
+@torch.no_grad()
+def _step(model: nn.Module, lr: float) -> None:
+    """As ``torch.optim.SGD`` does; the first object of that class imports ``torch._dynamo``, which takes seconds."""
+    steps = [(parameter, parameter.grad) for parameter in model.parameters() if parameter.grad is not None]
+    no_momentum: list[Tensor | None] = [None] * len(steps)
+    sgd(
+        [parameter for parameter, _ in steps],
+        [gradient for _, gradient in steps],
+        no_momentum,
+        fused=True,
+        lr=lr,
+        weight_decay=0.0,
+        momentum=0.0,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+    )
 
 
 @torch.no_grad()

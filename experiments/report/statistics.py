@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import bootstrap
 
 CONFIDENCE = 0.95
 _RESAMPLES = 9999
@@ -50,6 +49,8 @@ class Estimate:
         """
         if self.n < 2:
             return None
+        from scipy.stats import bootstrap  # takes seconds to import
+
         drawn = bootstrap(
             (np.sort(self.values),),
             np.mean,
