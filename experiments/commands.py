@@ -13,6 +13,7 @@ from experiments.results.naming import unknown_name
 COMMANDS = {
     "tune": ("experiments.tune_bippo", "experiments.tune_bippo", "compares client selection methods on equal joules"),
     "report": ("experiments.report.command", "experiments.report", "tables, report.md and figures of a study"),
+    "export": ("bippo_rllib.export", "bippo_rllib.export", "writes the trained selector of a trial as one file"),
     "benchmark": ("experiments.benchmark.command", "experiments.benchmark", "what a round costs on this machine"),
 }
 
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ("-h", "--help"):
         print(listing())
         return 0
+    if name.startswith("-"):
+        return refuse(ValueError(f"which command is {name} for? {' or '.join(COMMANDS)}, such as `bippo tune {name}`"))
     if name not in COMMANDS:
         return refuse(ValueError(unknown_name("command", name, COMMANDS)))
     return import_module(COMMANDS[name][0]).main(rest)

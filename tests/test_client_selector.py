@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -186,6 +187,10 @@ def test_a_checkpoint_that_is_cut_off_is_passed_over_and_named_where_it_is_all_t
     with pytest.raises(ValueError, match=r"no selector at .*; give a trial's folder \(such as workers-seed7\)"):
         ClientSelector.load(results)
     (cut / SELECTOR_FILE).unlink()
+    shutil.rmtree(copy / "checkpoint_000009")
+    (copy / "params.json").write_text("{}")  # as Tune does
+    with pytest.raises(ValueError, match="the trial has no whole checkpoint"):
+        ClientSelector.load(copy)
     (cut / "learner_group").mkdir()
     with pytest.raises(ValueError, match="written by a version without"):
         ClientSelector.load(cut)
@@ -195,6 +200,7 @@ def test_the_command_says_in_one_line_what_is_wrong(trained, tmp_path, capsys):
     _, trial = trained
     for arguments, message in (
         ((tmp_path, tmp_path / "out"), "no selector at"),
+        ((tmp_path / "results", tmp_path / "out"), "results: no such file or folder"),
         ((trial, tmp_path), "is there already; name another file"),
         ((trial, tmp_path / "none" / "out"), "No such file or directory"),
     ):

@@ -32,15 +32,16 @@ def result(round_: int) -> dict[str, Any]:
 
 
 def play(out: io.StringIO) -> Progress:
-    """Two trials of 10 rounds: at 20 s one is at round 5; it then finishes and the other one fails."""
+    """Two trials of 10 rounds: one is resumed at 10 s and at round 5 at 30 s; it then finishes, the other one fails."""
     now = 0.0
     progress = Progress(rounds=10, num_trials=2, name_width=12, out=out, clock=lambda: now)
     first, second = FakeTrial("bippo-seed7"), FakeTrial("fedavg-seed7")
     for trial in (first, second):
         progress.on_trial_start(1, [], trial)
-    progress.on_trial_result(2, [], first, result(5))
-    progress.on_step_end(2, [])
-    now = 20.0
+    now = 10.0
+    progress.on_trial_result(2, [], first, result(3))
+    now = 30.0
+    progress.on_trial_result(3, [], first, result(5))
     progress.on_step_end(3, [])
     progress.on_trial_result(4, [], first, result(10))
     progress.on_trial_complete(5, [], first)
@@ -70,7 +71,7 @@ def test_before_a_first_row_it_says_what_is_waited_for(resume_from: str, first: 
             progress.on_step_end(1, [])
     worker, round_0 = "waiting for a worker that starts and loads the data", "waiting for round 0, in which all 7"
     ends = [line.rpartition("   ")[2] for line in shown[0].getvalue().splitlines()]
-    assert ends[:5] == [worker, f"waiting for {first}", "about 5:40 left", "stopped early", worker]
+    assert ends[:5] == [worker, f"waiting for {first}", "estimating time left", "stopped early", worker]
     assert ends[5] == f"{round_0} clients train"
     assert f"  bippo-seed7    waiting for {first}\n" in terminal.getvalue()
 
@@ -79,7 +80,8 @@ def test_elsewhere_lines_are_only_added() -> None:
     out = io.StringIO()
     progress = play(out)
     assert out.getvalue().splitlines() == [
-        "trials 0/2 done   rounds 5/20 (25 %)   elapsed 0:20   about 1:00 left",
+        # Two rounds in the 20 s since the first row, so ten seconds for each of the fifteen that are left.
+        "trials 0/2 done   rounds 5/20 (25 %)   elapsed 0:30   about 2:30 left",
         "  bippo-seed7    round 10/10   accuracy 0.500       3.25 J   done",
         "  fedavg-seed7   FAILED",
     ]

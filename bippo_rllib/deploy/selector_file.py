@@ -132,6 +132,10 @@ def find(path: Path) -> Path:
             f"no {SELECTOR_FILE} in {path}: the checkpoint was written by a version without; write it again with "
             "Bippo.from_checkpoint(...).save_to_path(...)"
         )
+    if not path.exists():
+        raise ValueError(f"no selector at {path}: no such file or folder")
+    if (path / "params.json").is_file():  # Tune's, of every trial
+        raise ValueError(f"no selector in {path} yet: the trial has no whole checkpoint (--checkpoint-every)")
     trial = next((file.parent.parent.name for file in sorted(path.glob(f"*/*checkpoint*/{SELECTOR_FILE}"))), "")
     known = f" (such as {trial})" if trial else ""
     raise ValueError(f"no selector at {path}; give a trial's folder{known}, a checkpoint or an exported file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
@@ -33,6 +34,7 @@ class TrialProgress:
     energy_total_j: float = 0.0
     state: str = _STARTING
     waiting_for: str = ""
+    first_round: int = 0  #: Of this run, which may resume an earlier one.
 
 
 def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
@@ -46,14 +48,22 @@ def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
 
 
 def overall_line(
-    done_rounds: int, all_rounds: int, finished: int, num_trials: int, elapsed_s: float, waiting_for: str = ""
+    done_rounds: int,
+    all_rounds: int,
+    finished: int,
+    num_trials: int,
+    elapsed_s: float,
+    waiting_for: str = "",
+    until_first_row: tuple[int, float] = (0, 0.0),
 ) -> str:
     """For example ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``.
 
-    While no trial is running it ends with what they wait for.
+    While no trial is running it ends with what they wait for. Rounds and seconds ``until_first_row``, of the start
+    and of an earlier run, say nothing about the rounds to come.
     """
-    share = done_rounds / all_rounds
-    left = f"about {_clock(elapsed_s * (1 / share - 1))} left" if share > 0.02 else "estimating time left"
+    share, rounds, seconds = done_rounds / all_rounds, done_rounds - until_first_row[0], elapsed_s - until_first_row[1]
+    is_known = rounds > 0.02 * all_rounds and seconds > 0.0
+    left = f"about {_clock(seconds * (all_rounds - done_rounds) / rounds)} left" if is_known else "estimating time left"
     left = f"waiting for {waiting_for}" if waiting_for else left
     return (
         f"trials {finished}/{num_trials} done   rounds {done_rounds}/{all_rounds} ({100 * share:.0f} %)   "
@@ -93,6 +103,7 @@ class Progress(tune.Callback):
         self._rounds, self._num_trials = rounds, num_trials
         self._out, self._clock, self._live = out, clock, out.isatty()
         self._started = self._drawn_at = clock()
+        self._first_row_s = math.inf
         self._lines_drawn = 0
         self._interval_s = _TERMINAL_INTERVAL_S if self._live else _FIRST_INTERVAL_S
         self._width = name_width
@@ -109,6 +120,9 @@ class Progress(tune.Callback):
     ) -> None:
         """Keeps the trial's numbers of the round."""
         shown, name = self._of(trial), str(trial)
+        if not shown.round:
+            shown.first_round = int(result["round"])
+            self._first_row_s = min(self._first_row_s, self._clock() - self._started)
         shown.round, shown.state = int(result["round"]), "running"
         shown.accuracy, shown.energy_total_j = float(result["mean_accuracy"]), float(result["energy_total_j"])
         self.warmup_energy_j[name] = float(result["warmup_energy_j"])
@@ -179,7 +193,8 @@ class Progress(tune.Callback):
         waiting = [trial.waiting_for for trial in self.trials.values() if trial.state == _STARTING] or [_WORKER]
         waiting_for = "" if "running" in states or finished == self._num_trials else waiting[0]
         elapsed_s = self._clock() - self._started
-        return overall_line(ended + going, all_rounds, finished, self._num_trials, elapsed_s, waiting_for)
+        before = sum(trial.first_round for trial in self.trials.values()), self._first_row_s
+        return overall_line(ended + going, all_rounds, finished, self._num_trials, elapsed_s, waiting_for, before)
 
     def _erase(self) -> None:
         if self._lines_drawn:
