@@ -179,6 +179,11 @@ class FederationConfig:
         return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
 
     @property
+    def mislabelled_clients(self) -> tuple[int, ...]:
+        """``noisy_clients``, or nobody where ``label_noise`` is 0."""
+        return self.noisy_clients if self.label_noise else ()
+
+    @property
     def execution(self) -> Execution:
         """Who trains, as one value."""
         return Execution(self.executor, self.num_actors, self.cpus_per_actor, self.gpus_per_actor, self.device)

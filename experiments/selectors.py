@@ -92,8 +92,8 @@ class OracleConfig(SelectorConfig):
 def good_clients(env: FederatedRounds) -> list[int]:
     """Clients that hold every label there is, and whose labels are right."""
     labels = set().union(*env.labels)
-    noisy = env.config.noisy_clients if env.config.label_noise else ()
-    return [client for client, own in enumerate(env.labels) if set(own) == labels and client not in noisy]
+    wrong = env.config.mislabelled_clients
+    return [client for client, own in enumerate(env.labels) if set(own) == labels and client not in wrong]
 
 
 class OnlyClients(SuggestionPiece):

@@ -24,15 +24,15 @@ def selector_bytes(config: Any, learner: Any, pieces: Sequence[ConnectorV2], ste
     reason = _why_not(config, learner, own)
     if reason:
         return pack_refusal(f"{reason}, which takes RLlib; ClientSelector has policies, a prior and a budget sampler")
-    sampler = next(piece.sampler for piece in own if isinstance(piece, BudgetSamplerConnector))
+    *prior, sampler = own
     trained = [policy_id for policy_id in learner.bank.slots if learner.should_module_be_updated(policy_id)]
     return pack(
         SelectorParts(
             trainer=learner.trainer,
-            sampler=sampler,
+            sampler=sampler.sampler,
             observation_high=learner.bank.observation_space.high,
             settings=PPOSettings.of(config),
-            prior=next((piece.prior for piece in own if isinstance(piece, RepresentativenessPrior)), None),
+            prior=prior[0].prior if prior else None,
             trains=None if config.policies_to_train is None else trained,
             steps=steps,
         )

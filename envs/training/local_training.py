@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ def train_locally(
         FloatingPointError: If the loss or the weights become NaN or infinite.
     """
     model.train()
+    parameters = tuple(model.parameters())
     total_loss = torch.zeros((), device=images.device)
     for _ in range(epochs):
         order = torch.from_numpy(rng.permutation(len(labels))).to(images.device)
@@ -49,16 +50,16 @@ def train_locally(
             with torch.autocast(images.device.type, torch.bfloat16, enabled=mixed_precision):
                 loss = functional.cross_entropy(model(batch_images), batch_labels)
             loss.backward()
-            _step(model, lr)
+            _step(parameters, lr)
             total_loss += loss.detach()
-    if not (torch.isfinite(total_loss) and all(torch.isfinite(p).all() for p in model.parameters())):
+    if not (torch.isfinite(total_loss) and all(torch.isfinite(p).all() for p in parameters)):
         raise FloatingPointError(f"the loss or the weights are not finite (summed loss {total_loss.item():g})")
 
 
 @torch.no_grad()
-def _step(model: nn.Module, lr: float) -> None:
+def _step(parameters: Iterable[nn.Parameter], lr: float) -> None:
     """As ``torch.optim.SGD`` does; the first object of that class imports ``torch._dynamo``, which takes seconds."""
-    steps = [(parameter, parameter.grad) for parameter in model.parameters() if parameter.grad is not None]
+    steps = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
     no_momentum: list[Tensor | None] = [None] * len(steps)
     sgd(
         [parameter for parameter, _ in steps],

@@ -78,5 +78,5 @@ class FederationRecord:
                     zip(counts, config.start_freq_hz, env.costs_j.tolist(), strict=True)
                 )
             ],
-            noisy_clients=sorted(config.noisy_clients) if config.label_noise else [],
+            noisy_clients=sorted(config.mislabelled_clients),
         )

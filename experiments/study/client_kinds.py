@@ -18,8 +18,7 @@ NOISY = "noisy"
 def kinds_of(env: FederatedRounds) -> dict[str, frozenset[int]]:
     """Clients of each kind, by frequency at the start; see ``client_kinds``."""
     config = env.config
-    noisy = config.noisy_clients if config.label_noise else ()
-    return client_kinds([len(labels) for labels in env.labels], config.start_freq_hz, noisy)
+    return client_kinds([len(labels) for labels in env.labels], config.start_freq_hz, config.mislabelled_clients)
 
 
 def client_kinds(
