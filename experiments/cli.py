@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -160,6 +161,22 @@ def one_line(error: BaseException) -> str:
     """The message of an error without line breaks; what is not about the input also says its type."""
     text = " ".join(str(error).split())
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
+
+
+def exit_code(run: Callable[[], int]) -> int:
+    """Runs a command; returns its exit code, or in one line what is wrong with the input or that it was interrupted."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # who reads, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
+        return EXIT_FAILED
+    except (ValueError, OSError) as error:
+        return refuse(error)
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
 
 
 def refuse(error: BaseException, worded: Callable[[str], str] = str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -34,4 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(ValueError(f"which command is {name} for? {' or '.join(COMMANDS)}, such as `bippo tune {name}`"))
     if name not in COMMANDS:
         return refuse(ValueError(unknown_name("command", name, COMMANDS)))
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
     return import_module(COMMANDS[name][0]).main(rest)

@@ -27,6 +27,7 @@ class Method:
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
     uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
+    critic: bool = True  #: False where policies learn without one.
     reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +128,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
                 _representative,
                 federation=MappingProxyType({"reward": "leave_one_out"}),
+                critic=False,
             ),
             Method(
                 "rep",

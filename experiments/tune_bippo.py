@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
 from experiments.results.files import study_lock
+from experiments.results.literals import describe, described
 from experiments.results.naming import pluralize
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
@@ -25,7 +25,6 @@ from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended
 from experiments.study.resume import ready
 from experiments.study.run import Failure, run_study
-from experiments.study.settings import describe
 from experiments.study.study import Study
 
 LOADING = "checking settings and loading data ..."
@@ -186,7 +185,8 @@ def _print_report(study: Study) -> None:
     if study.search:
         best = report.summaries[0]
         asked = study.run_info.own_methods.get(best.method, best.method)
-        print(f"best setting   --methods {asked} --set {best.setting}")
+        settings = [f"{key}={value}" for key, value in described(best.setting).items()]
+        print(f"best setting   {shlex.join(['--methods', asked, '--set', *settings])}")
         print(f"ranked by      {RANKING}\n")
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
@@ -211,8 +211,8 @@ def _quoted(path: Path) -> str:
 
 def _short(path: Path) -> str:
     """Relative if it is below the working directory."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith(os.pardir) else relative
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import pytest
 from ray import tune
 
 from bippo_rllib import BippoConfig
+from experiments.report.metrics import short_setting
+from experiments.results.literals import describe, described
 from experiments.study.settings import (
     apply_settings,
-    describe,
     parse_search,
     parse_settings,
     sampling_domain,
@@ -93,5 +94,18 @@ def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
         apply_settings(BippoConfig(), {"lr": "fast"})
 
 
-def test_description_is_short_and_sorted() -> None:
-    assert describe({"lr": 0.000421234, "epsilon_decay": 0.9}) == "epsilon_decay=0.9 lr=0.0004212"
+def test_description_is_sorted_keeps_every_bit_and_reads_back() -> None:
+    drawn = {"lr": 0.00042123456789, "epsilon_decay": 0.9, "env.noisy_clients": [1, 2], "env.reward": "accuracy_target"}
+    text = describe(drawn)
+    assert text == "env.noisy_clients=[1, 2] env.reward=accuracy_target epsilon_decay=0.9 lr=0.00042123456789"
+    assert described(text) == drawn and described("") == {}
+    assert short_setting(text).endswith("[1, 2] env.reward=accuracy_target epsilon_decay=0.9 lr=0.0004212")
+    assert (
+        short_setting("lr=1.23456789e-05 betas=(0.123456, 8) seed=20261129")
+        == "lr=1.235e-05 betas=(0.1235, 8) seed=20261129"
+    )
+
+
+@pytest.mark.parametrize("text", ["{[1]: 2}", "+-inf", "{{}}"])
+def test_what_python_cannot_read_is_text(text: str) -> None:
+    assert parse_settings([f"env.reward={text}"]) == {"env.reward": text}

@@ -13,24 +13,23 @@ from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 TRAINING_FACTOR = 3
 
 
-def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: int = 2) -> int:
-    """MACs of one actor and one critic on one observation.
+def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: int = 2, critic: bool = True) -> int:
+    """MACs of one actor and, unless it learns without, one critic on one observation.
 
     ``obs_dim*hidden_size + hidden_size*num_actions`` for the actor, ``obs_dim*hidden_size + hidden_size`` for the
     critic: 896 + 768 = 1,664 with the defaults, whatever the number of clients.
     """
     actor = obs_dim * hidden_size + hidden_size * num_actions
-    critic = obs_dim * hidden_size + hidden_size
-    return actor + critic
+    return actor + (obs_dim * hidden_size + hidden_size if critic else 0)
 
 
-def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE) -> int:
+def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE, critic: bool = True) -> int:
     """MACs of the central actor and critic over the joint state: ``1 + 4N`` inputs, N outputs, N = ``num_clients``.
 
     ``hidden_size * (2 * (1 + 4N) + N + 1)``: 23,424 at 20 clients, 55,680 at 48.
     """
     joint_inputs = 1 + 4 * num_clients
-    return policy_macs(obs_dim=joint_inputs, hidden_size=hidden_size, num_actions=num_clients)
+    return policy_macs(obs_dim=joint_inputs, hidden_size=hidden_size, num_actions=num_clients, critic=critic)
 
 
 def training_macs(macs_per_sample: float, samples: float, epochs: int) -> float:

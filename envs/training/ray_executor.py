@@ -234,7 +234,7 @@ def plan_here(execution: Execution) -> ActorPlan | None:
         ValueError: If Ray has less than the actors need.
     """
     if not ray.is_initialized():
-        address = os.environ.get("RAY_ADDRESS", "local")
+        address = os.environ.get("RAY_ADDRESS") or "local"
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     group = ray.util.get_current_placement_group()
     parts = cluster_nodes() if group is None else _bundles(group.bundle_specs)

@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from experiments.benchmark import churn, fl, memory, null_clients
 from experiments.benchmark.result import Result
 from experiments.benchmark.rl import command as rl
-from experiments.cli import EXIT_FAILED, Parser, named_path, refuse
+from experiments.cli import EXIT_FAILED, Parser, exit_code, named_path
 from experiments.results.files import check_writable
 from experiments.results.run_info import command_line
 
@@ -30,13 +31,13 @@ def parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one benchmark; returns the exit code (0, 1 failed or too much, 2 bad input, 130 interrupted)."""
-    argv = sys.argv[1:] if argv is None else argv
-    try:
-        arguments = parser().parse_args(argv)
-        arguments.command = command_line("experiments.benchmark", argv)
-        return arguments.run(arguments) if arguments.benchmark == "rl" else _print_result(arguments)
-    except (ValueError, OSError) as error:
-        return refuse(error)
+    return exit_code(partial(_main, sys.argv[1:] if argv is None else argv))
+
+
+def _main(argv: Sequence[str]) -> int:
+    arguments = parser().parse_args(argv)
+    arguments.command = command_line("experiments.benchmark", argv)
+    return arguments.run(arguments) if arguments.benchmark == "rl" else _print_result(arguments)
 
 
 def _print_result(arguments: argparse.Namespace) -> int:

@@ -61,6 +61,10 @@ def fl(arguments: argparse.Namespace) -> Result:
         **arguments.scenario.federation
         | {"data_dir": arguments.data_dir, "local_epochs": arguments.epochs, "device": arguments.device}
     )
+    if arguments.clients > config.num_clients:
+        raise ValueError(
+            f"--clients is {arguments.clients}, but {arguments.scenario.name} has {config.num_clients}; lower it"
+        )
     contestants, executors = _contestants(config, arguments)
     try:
         turns = take_turns(contestants, arguments.rounds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.cli import Parser, named_path, refuse
+from experiments.cli import Parser, exit_code, named_path
 from experiments.report.macs_page import write_macs_page
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
@@ -27,15 +27,16 @@ def parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code (0, or 2 for bad input)."""
-    try:
-        arguments = parser().parse_args(argv)
-        if arguments.macs:
-            print(f"page  {write_macs_page(arguments.macs)}")
-        if arguments.results_dirs or not arguments.macs:
-            _report(arguments.results_dirs, arguments.against, arguments.output)
-    except (ValueError, OSError) as error:
-        return refuse(error)
+    """Runs the command; returns the exit code (0, 2 bad input, 130 interrupted)."""
+    return exit_code(partial(_main, argv))
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    arguments = parser().parse_args(argv)
+    if arguments.macs:
+        print(f"page  {write_macs_page(arguments.macs)}")
+    if arguments.results_dirs or not arguments.macs:
+        _report(arguments.results_dirs, arguments.against, arguments.output)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from experiments.report.comparisons import Comparison, compare_rows, on_common_r
 from experiments.report.figures.accuracy import accuracy_figure
 from experiments.report.numbers import energy, with_interval
 from experiments.report.plots import save_image
-from experiments.report.results import Results, check_same
+from experiments.report.results import Results, check_same, check_same_settings, compared_federation
 from experiments.report.tables import Record, markdown_table
 
 JUMP_START_ROUNDS = 20
@@ -22,21 +23,32 @@ JUMP_START_ROUNDS = 20
 def check_against(results: Results, against: Results) -> None:
     """Raises ValueError if two studies are of different data or targets, or ``against`` serves no comparison."""
     churn = find_churn(results.rows)
+    for study in (results, against):
+        if study.is_search:
+            raise ValueError(f"{study.folders} is a search, whose settings differ; --against takes studies without one")
     if churn is None and not results.is_pretrained:
         raise ValueError(
             f"nothing to compare with {against.folders}: in {results.folders} nobody joins or leaves, and no policy "
             "started from a checkpoint; leave out --against"
         )
-    check_same(_facts(results), _facts(against), f"{results.folders} cannot be compared with {against.folders}")
+    problem = f"{results.folders} cannot be compared with {against.folders}"
+    check_same(_facts(results, churn), _facts(against, churn), problem)
+    for ours, theirs in itertools.product(results.sources, against.sources):
+        check_same_settings(
+            ours, theirs, problem, ignored=["epsilon"] * results.is_pretrained
+        )  # it starts at its least
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
     if churn is not None and find_churn(against.rows) is not None:
         raise ValueError(f"{against.folders} has churn too; name a run without with --against")
 
 
-def _facts(study: Results) -> dict[str, object]:
-    federation = study.infos[0].federation if study.infos else {}
-    return {"target": study.target, **{key: federation.get(key) for key in ("dataset", "model", "budget_share")}}
+def _facts(study: Results, churn: Churn | None) -> dict[str, object]:
+    """What must be the same: the whole federation, but with churn, which changes it, only what it leaves alone."""
+    federation = compared_federation(study.infos[0]) if study.infos else {}
+    if churn is not None:
+        federation = {key: federation.get(f"env.{key}") for key in ("dataset", "model", "budget_share")}
+    return {"target": study.target, **federation}
 
 
 def comparison_sections(results: Results, against: Results | None, output: Path) -> list[str]:
@@ -65,7 +77,7 @@ class _Pair:
 
     @property
     def against_names(self) -> str:
-        return ", ".join(f"`{source.folder.name}`" for source in self.against.sources)
+        return ", ".join(f"`{source.folder.resolve().name}`" for source in self.against.sources)
 
     @cached_property
     def rows(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:

@@ -55,11 +55,12 @@ def round_macs(
     record: FederationRecord | None,
     epochs: int = RL_EPOCHS,
     hidden_size: int = HIDDEN_SIZE,
+    critic: bool = True,
 ) -> RoundMacs:
     """Returns the MACs of one method, from who trained in its rows; without ``record`` FL training is None."""
     participants = float(rows["num_trained"].mean())
     # Under churn the central networks are rebuilt for whoever is live, so their mean size counts.
-    network = _network_macs(method, round(float(rows["num_clients"].mean())), hidden_size)
+    network = _network_macs(method, round(float(rows["num_clients"].mean())), hidden_size, critic)
     return RoundMacs(
         method=method,
         participants=participants,
@@ -69,10 +70,12 @@ def round_macs(
     )
 
 
-def _network_macs(method: str, num_clients: int, hidden_size: int) -> int | None:
+def _network_macs(method: str, num_clients: int, hidden_size: int, critic: bool) -> int | None:
     if method in CENTRAL_METHODS:
-        return central_policy_macs(num_clients, hidden_size)
-    return policy_macs(hidden_size=hidden_size) if method not in METHODS or METHODS[method].learns else None
+        return central_policy_macs(num_clients, hidden_size, critic)
+    if method in METHODS and not METHODS[method].learns:
+        return None
+    return policy_macs(hidden_size=hidden_size, critic=critic)
 
 
 def _fl_training(rows: pd.DataFrame, record: FederationRecord) -> float:

@@ -13,6 +13,7 @@ import torch
 
 from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, count_macs, policy_macs, training_macs
 from envs.training.models import build_model, num_parameters
+from experiments.methods import METHODS
 from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure
 from experiments.report.macs import (
     HIDDEN_SIZE,
@@ -28,6 +29,7 @@ from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
 from experiments.results.federation_record import ModelRecord
 from experiments.results.files import check_writable
+from experiments.results.literals import described
 from experiments.scenarios import SCENARIOS
 
 _IMAGES = {"fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
@@ -46,17 +48,22 @@ def macs_section(results: Results, output: Path) -> list[str]:
 
 
 def methods_macs(results: Results) -> list[RoundMacs]:
-    """Returns one entry per method and, where folders differ in them, settings of its training."""
-    folders = [
-        source.rows.assign(
-            epochs=settings.get("num_epochs", RL_EPOCHS), hidden_size=settings.get("hidden_size", HIDDEN_SIZE)
+    """Returns one entry per method and, where they differ, settings of its training, fixed or searched."""
+    parts = [
+        rows.assign(
+            epochs=settings.get("num_epochs", RL_EPOCHS),
+            hidden_size=settings.get("hidden_size", HIDDEN_SIZE),
+            critic=settings.get("use_critic", method not in METHODS or METHODS[method].critic),
         )
         for source in results.sources
-        for settings in [source.info.settings if source.info else {}]
+        for (method, setting), rows in source.rows.groupby(["method", "setting"])
+        for settings in [{**(source.info.settings if source.info else {}), **described(setting)}]
     ]
     macs = [
-        round_macs(str(method), rows, results.federation_record, epochs, hidden_size)
-        for (method, epochs, hidden_size), rows in pd.concat(folders).groupby(["method", "epochs", "hidden_size"])
+        round_macs(str(method), rows, results.federation_record, epochs, hidden_size, critic)
+        for (method, epochs, hidden_size, critic), rows in pd.concat(parts).groupby(
+            ["method", "epochs", "hidden_size", "critic"]
+        )
     ]
     return sorted(macs, key=lambda entry: results.methods.index(entry.method))
 
@@ -72,9 +79,9 @@ def _record(macs: RoundMacs) -> Record:
     }
 
 
-_SECTION = f"""Counted as in `python -m experiments.report --macs DIR`: a pass of actor and critic; training is
-samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client and {RL_EPOCHS} epochs
-unless set otherwise, so that 10 % participation saves 90 %."""
+_SECTION = f"""Counted as in `python -m experiments.report --macs DIR`: a pass of actor and critic, or of the actor
+alone where a method learns without; training is samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per
+participating client and {RL_EPOCHS} epochs unless set otherwise, so that 10 % participation saves 90 %."""
 
 
 def write_macs_page(folder: Path) -> Path:
@@ -87,7 +94,7 @@ def write_macs_page(folder: Path) -> Path:
     parts = ["# MACs of client selection", save_image(figure, folder, "macs", "MACs against clients")]
     parts += [markdown_table(networks_table()), _CONVENTIONS]
     parts += ["## Beside FL training", markdown_table(_fl_table(models)), _PAPER]
-    page.write_text("\n\n".join(parts) + "\n")
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return page
 
 

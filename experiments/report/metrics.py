@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,9 +85,14 @@ class MethodSummary:
 
 
 def method_label(method: str, setting: str) -> str:
-    """Returns the method and, in a search, the setting; a reference in parentheses."""
-    label = f"{method} {setting}".strip()
+    """Returns the method and, in a search, the setting with its numbers rounded; a reference in parentheses."""
+    label = f"{method} {short_setting(setting)}".strip()
     return f"({label})" if is_reference(method) else label
+
+
+def short_setting(setting: str) -> str:
+    """Returns a setting with at most four digits of each number, to be read rather than run again."""
+    return re.sub(r"(?<![\w.])\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", setting)
 
 
 def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:

@@ -17,6 +17,7 @@ from experiments.results.naming import look_up
 from experiments.results.rows import read_rows
 from experiments.results.run_info import RunInfo, read_run_info
 from experiments.scenarios import SCENARIOS
+from experiments.study.settings import split_settings
 
 #: Settings of a federation that do not change what is trained.
 _NOT_COMPARED = ("data_dir", "device", "with_loss", "executor")
@@ -35,6 +36,12 @@ class Source:
         """Method and seed of each trial."""
         pairs = self.rows[["method", "seed"]].drop_duplicates()
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
+
+    @property
+    def method_settings(self) -> dict[str, dict[str, Any]]:
+        """``--set`` of the algorithm, by method."""
+        settings = split_settings(self.info.settings)[0] if self.info else {}
+        return {method: settings for method, _ in self.trials}
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,19 @@ def read_results(folders: Sequence[Path]) -> Results:
                 f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
                 "one of its folders away"
             )
+        check_same_settings(
+            earlier, later, f"{earlier.folder} and {later.folder} cannot be merged, report them one by one"
+        )
     return Results(sources)
+
+
+def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
+    """Raises ValueError, ``problem`` with the first method that was not run with the same ``--set`` in both."""
+    settings, others = first.method_settings, second.method_settings
+    for method in sorted(settings.keys() & others.keys()):
+        for key in sorted((settings[method].keys() | others[method].keys()) - {*ignored}):
+            ours, theirs = settings[method].get(key, "not set"), others[method].get(key, "not set")
+            check_same({key: ours}, {key: theirs}, f"{problem}: both have {method}")
 
 
 def check_same(first: Mapping[str, Any], second: Mapping[str, Any], problem: str) -> None:
@@ -140,5 +159,10 @@ def _facts(source: Source) -> dict[str, Any]:
         "target": info.target_accuracy,
         "rounds": info.rounds,
         "pretrained": bool(info.init_from),
-        **{f"env.{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED},
+        **compared_federation(info),
     }
+
+
+def compared_federation(info: RunInfo) -> dict[str, Any]:
+    """Settings of the federation that change what is trained, as in ``--set``."""
+    return {f"env.{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED}

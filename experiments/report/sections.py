@@ -179,7 +179,7 @@ def _runs(results: Results) -> list[str]:
     """One section per folder, with its name where there are several."""
     several = len(results.sources) > 1
     return [
-        _run(source.info, f"How `{source.folder.name}` was run" if several else "How it was run")
+        _run(source.info, f"How `{source.folder.resolve().name}` was run" if several else "How it was run")
         for source in results.sources
         if source.info is not None
     ]

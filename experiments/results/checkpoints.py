@@ -29,7 +29,7 @@ class Checkpoint:
 
 def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
     """Lists every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
-    files = {str(path.relative_to(folder)): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     (folder / MANIFEST).write_text(json.dumps({"round": round_number, "over": over, "files": files}, indent=1))
 
 

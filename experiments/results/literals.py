@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def literal(text: str) -> Any:
     """A Python literal, or inf, nan, or the text itself."""
-    if text.lower().lstrip("+-") in ("inf", "nan"):
-        return float(text)
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return float(text) if text.lower().lstrip("+-") in ("inf", "nan") else ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError):  # the last for what no dict can have as a key
         return text
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """A trial's searched settings as ``epsilon_decay=0.93 lr=0.00042``; sorted by key, numbers to the last bit."""
+    return " ".join(f"{key}={value}" for key, value in sorted(settings.items()))
+
+
+def described(setting: str) -> dict[str, Any]:
+    """What ``describe`` was given."""
+    pairs = (item.partition("=") for item in re.split(r" (?=[\w.]+=)", setting) if item)
+    return {key: literal(text) for key, _, text in pairs}
 
 
 def as_text(draws: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

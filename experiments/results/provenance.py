@@ -21,10 +21,14 @@ def code_and_time() -> dict[str, Any]:
 
 
 def git_commit() -> str | None:
-    """Commit of the checkout this file is in, with ``+changes`` if the work tree differs, or None without git."""
-    folder = Path(__file__).resolve().parent
+    """Commit of the checkout this file is in, with ``+changes`` if the work tree differs, or None without git.
+
+    None too where this file is installed below somebody else's checkout.
+    """
+    file = Path(__file__).resolve()
+    folder = file.parent
     commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
+    if commit is None or _git(folder, "ls-files", "--error-unmatch", file.name) is None:
         return None
     return f"{commit}+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else commit
 

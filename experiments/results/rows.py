@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,7 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
     folder = Path(results_dir)
     if not folder.is_dir():
         raise ValueError(f"no results folder {folder}: run `python -m experiments.tune_bippo --results-dir {folder}`")
-    paths = sorted(folder.rglob(ROWS_FILE))
+    paths = sorted(_rows_files(folder))
     if not paths:
         raise ValueError(f"no {ROWS_FILE} under {folder}: it is not a results folder, or no round was finished")
     frames = [frame for path in paths if (frame := _read_file(path)) is not None]
@@ -159,6 +160,14 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
     rows = pd.concat(frames, ignore_index=True)
     _check_one_row_per_round(rows, folder)
     return rows.sort_values(["method", "setting", "seed", "trial", "round"], kind="stable", ignore_index=True)
+
+
+def _rows_files(folder: Path) -> Iterator[Path]:
+    """Without looking into checkpoints, which Tune removes while a study runs."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if "checkpoint" not in name]
+        if ROWS_FILE in files:
+            yield Path(parent, ROWS_FILE)
 
 
 def _read_file(path: Path) -> pd.DataFrame | None:

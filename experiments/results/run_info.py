@@ -71,10 +71,11 @@ class RunInfo:
 _RUN_INFO = TypeAdapter(RunInfo)
 
 
-def read_run_info(results_dir: Path) -> RunInfo | None:
-    """What run.json says, or None where there is no readable one."""
+def read_run_info(record: Path) -> RunInfo | None:
+    """What run.json says, given the file or its folder, or None where there is no readable one."""
+    record = Path(record)
     try:
-        return _RUN_INFO.validate_json((Path(results_dir) / RUN_FILE).read_bytes())
+        return _RUN_INFO.validate_json((record / RUN_FILE if record.is_dir() else record).read_bytes())
     except (OSError, ValueError):
         return None
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.in_the_way import what_is_in_the_way
 from experiments.own_methods import check_settings_are_taken, find_method
+from experiments.results.literals import describe
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
-from experiments.study.settings import check_federation_keys, describe, split_settings
+from experiments.study.settings import check_federation_keys, split_settings
 from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 

@@ -177,11 +177,13 @@ class Progress(tune.Callback):
             self._print(overall)
             return
         running = [t for t in self.trials.values() if t.state in (_STARTING, "running")]
-        lines = [*(trial_line(t, self._rounds, self._width) for t in running), overall]
-        columns = shutil.get_terminal_size().columns - 1
+        columns, screen = shutil.get_terminal_size()
+        room = max(1, screen - 3)  # what has scrolled off cannot be erased
+        lines = [trial_line(t, self._rounds, self._width) for t in running[:room]]
+        lines += [f"  and {len(running) - room} more"] * (len(running) > room) + [overall]
         self._erase()
         for line in lines:
-            self._print(line[:columns])
+            self._print(line[: columns - 1])
         self._lines_drawn = len(lines)
 
     def _overall(self) -> str:

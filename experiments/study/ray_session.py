@@ -97,10 +97,11 @@ def available_nodes(parallel_trials: int | None) -> list[Resources]:
 
 
 def local_cpus(parallel_trials: int | None) -> int:
-    """Cores of a Ray of this machine: those there are, or one for each trial side by side that is asked for."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, parallel_trials or 1)
+    """Cores of a Ray of this machine: those it may use, or one for each trial side by side that is asked for."""
+    from joblib import cpu_count  # knows affinity and the quota of a container
+
+    return max(cpu_count(), parallel_trials or 1)
 
 
 def _address() -> str:
-    return os.environ.get(RAY_ADDRESS, "local")
+    return os.environ.get(RAY_ADDRESS) or "local"

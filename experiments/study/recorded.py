@@ -18,13 +18,11 @@ from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 
 
-def recorded_study(
-    results_dir: Path, *, data_dir: str | None = None, force: bool = False, **where_and_who: Any
-) -> Study:
-    """The study in ``results_dir``, from its beginning.
+def recorded_study(record: Path, *, data_dir: str | None = None, force: bool = False, **where_and_who: Any) -> Study:
+    """The study that ``record`` tells of, from its beginning, in the folder ``record``.
 
     Args:
-        results_dir: Folder of the study.
+        record: Folder of the study, or its run.json.
         data_dir: Where the data lies now, if it has moved.
         force: Although the scenario, a churn trace or a package has changed.
         **where_and_who: Fields of ``Study`` that are not recorded, since rows do not depend on them.
@@ -32,15 +30,16 @@ def recorded_study(
     Raises:
         ValueError: If there is no readable record, or something the study depends on has changed.
     """
-    info = read_run_info(results_dir)
+    info = read_run_info(record)
     if info is None:
-        raise ValueError(f"{results_dir} has no readable {RUN_FILE}; name a folder a study wrote")
+        verb = "is" if record.is_file() else "has"
+        raise ValueError(f"{record} {verb} no readable {RUN_FILE}; name a folder a study wrote")
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.own_methods.get(name, name) for name in info.methods),
         seeds=tuple(info.seeds),
         rounds=info.rounds,
-        results_dir=results_dir,
+        results_dir=record,
         data_dir=data_dir or info.federation.get("data_dir"),
         settings=info.settings,
         search=info.search,
@@ -54,7 +53,7 @@ def recorded_study(
     differences = _differences(info, study)
     if differences and not force:
         raise ValueError(
-            f"{results_dir} was made with something else: {'; '.join(differences)}. Rows before and now would not "
+            f"{record} was made with something else: {'; '.join(differences)}. Rows before and now would not "
             "belong together; go on all the same with --force"
         )
     return study
@@ -72,7 +71,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
     Raises:
         ValueError: As ``recorded_study``, and if policies it started from have changed.
     """
-    study = recorded_study(record.parent if record.is_file() else record, **arguments)
+    study = recorded_study(record, **arguments)
     for source in study.sources.values():
         check_unchanged(source.checkpoint, source.sha256)
     folder = new_results_dir(results_dir, study.scenario.name, RUN_FILE, f"**/{ROWS_FILE}")

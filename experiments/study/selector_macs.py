@@ -21,16 +21,17 @@ def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[st
 def selector_macs(config: BippoConfig, num_clients: int) -> tuple[float, float]:
     """MACs of a round for each live client, and beside it for each client that trains.
 
-    As the report counts them. A live client is one pass of actor and critic; the central network's one pass is spread
-    over all clients. A client that trains is a sample that the policy is trained on. Methods that train no policy have
-    nothing to pass: what they compute, such as a ranking, is not counted.
+    As the report counts them. A live client is one pass of actor and critic, or of the actor alone where the method
+    learns without a critic; the central network's one pass is spread over all clients. A client that trains is a sample
+    that the policy is trained on. Methods that train no policy have nothing to pass: what they compute, such as a
+    ranking, is not counted.
     """
     if config.policies_to_train == []:
         return 0.0, 0.0
     if isinstance(config, CentralPPOConfig):
-        network = central_policy_macs(num_clients, config.hidden_size)
+        network = central_policy_macs(num_clients, config.hidden_size, config.use_critic)
         per_live = network / num_clients
     else:
-        network = policy_macs(hidden_size=config.hidden_size)
+        network = policy_macs(hidden_size=config.hidden_size, critic=config.use_critic)
         per_live = float(network)
     return per_live, float(training_macs(network, samples=1, epochs=config.num_epochs))

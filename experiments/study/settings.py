@@ -143,7 +143,7 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
     """``settings``, fixed or drawn, for trials in folders of their own and a study that is resumed from elsewhere."""
     trace = settings.get(_TRACE)
-    return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) else {})}
+    return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) and trace else {})}
 
 
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
@@ -188,12 +188,3 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"setting {key}={value!r}: expected a number, such as {key}={default!r}")
-
-
-def describe(settings: Mapping[str, Any]) -> str:
-    """Short text of a trial's searched settings, such as ``epsilon_decay=0.93 lr=0.00042``; sorted by key."""
-    return " ".join(f"{key}={_short(value)}" for key, value in sorted(settings.items()))
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

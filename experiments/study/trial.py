@@ -20,10 +20,11 @@ from bippo_rllib import Bippo, BippoConfig
 from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
+from experiments.results.literals import describe
 from experiments.study.placement import Placement
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.selector_macs import with_selector
-from experiments.study.settings import apply_settings, describe, split_settings
+from experiments.study.settings import apply_settings, split_settings
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 

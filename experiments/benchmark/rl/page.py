@@ -23,7 +23,7 @@ def write_report(rows: Sequence[Measurement], command: str, folder: Path) -> lis
     """Writes overhead.md and the figure (PNG and SVG); returns their paths."""
     tables = (case_table(rows, TIME_COLUMNS), case_table(rows, SIZE_COLUMNS), ratios_table(rows), macs_table())
     page = folder / "overhead.md"
-    page.write_text("\n\n".join([f"`{command}`", *tables]) + "\n")
+    page.write_text("\n\n".join([f"`{command}`", *tables]) + "\n", encoding="utf-8")
     return [page, *save_figure(overhead_figure(rows), folder, "overhead")]
 
 
