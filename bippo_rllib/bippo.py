@@ -118,8 +118,17 @@ class Bippo(PPO):
         self._independent_trainer().add_policies([module_id])
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it."""
-        self._independent_trainer().remove_policy(module_id)
+        """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it.
+
+        Raises:
+            ValueError: If there is no such policy, or a live agent uses it.
+        """
+        trainer = self._independent_trainer()
+        if module_id not in trainer.policies.slots:
+            raise ValueError(f"there is no policy {module_id!r} to remove; see algo.bank.slots")
+        if isinstance(self.env_runner, BippoEnvRunner) and module_id in self.env_runner.live_policies:
+            raise ValueError(f"policy {module_id!r} is that of a live agent; remove it when the agent has left")
+        trainer.remove_policy(module_id)
 
     def _independent_trainer(self) -> PolicyTrainer:
         if not isinstance(self.bank, PolicyBank):

@@ -6,6 +6,7 @@ import difflib
 import math
 import reprlib
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
             why = REASONS.get(name, "it changes nothing here")
             raise ValueError(f"{name.strip('_')}={_found(value, *fine)} is not supported by BIPPO: {why}.")
     for name in ("lr", "entropy_coeff"):
-        if not isinstance(getattr(config, name), int | float):
+        if not isinstance(getattr(config, name), Real):
             raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
     _check_classes(config, default)
 

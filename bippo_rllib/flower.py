@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from flwr.serverapp.strategy import Strategy
 
 from bippo_rllib.deploy.client_selector import ClientSelector
 from bippo_rllib.deploy.reports import Report
+
+logger = logging.getLogger(__name__)
 
 #: What a node puts into the MetricRecord of its reply to an evaluation; ``client-id`` may be left out.
 ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "client-id"
@@ -78,8 +81,13 @@ class BudgetedStrategy(Strategy):
         self._chosen = self.selector.select(self._reports, self.budget_j)
         messages = self.strategy.configure_train(server_round, arrays, config, grid)
         by_node = {message.metadata.dst_node_id: message for message in messages}
-        if absent := [client for client in self._chosen if self._node_ids[client] not in by_node]:
-            raise ValueError(f"{type(self.strategy).__name__} leaves out {absent}; give it fraction_train=1.0")
+        absent = [client for client in self._chosen if self._node_ids[client] not in by_node]
+        if absent:
+            online = set(grid.get_node_ids())
+            if left_out := [client for client in absent if self._node_ids[client] in online]:
+                raise ValueError(f"{type(self.strategy).__name__} leaves out {left_out}; give it fraction_train=1.0")
+            logger.warning("%s went offline after being selected and is not trained", absent)
+            self._chosen = [client for client in self._chosen if client not in absent]
         return [by_node[self._node_ids[client]] for client in self._chosen]
 
     def aggregate_train(
@@ -140,7 +148,8 @@ class BudgetedStrategy(Strategy):
 
     def _parsed(self, replies: Iterable[Message]) -> tuple[dict[Any, Report], dict[Any, int]]:
         """What each client reports, and its node."""
-        reports, node_ids = {}, {}
+        reports: dict[Any, Report] = {}
+        node_ids: dict[Any, int] = {}
         for reply in replies:
             if reply.has_error():
                 continue
@@ -152,5 +161,7 @@ class BudgetedStrategy(Strategy):
                     f"its MetricRecord has {', '.join(metrics) or 'nothing'}"
                 )
             client = self._client_of(node_id, metrics)
+            if client in reports:
+                raise ValueError(f"nodes {node_ids[client]} and {node_id} both reply as {client!r}; give each its own")
             reports[client], node_ids[client] = Report(metrics[ACCURACY], metrics[SAMPLES], metrics[COST]), node_id
         return reports, node_ids

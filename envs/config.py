@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from envs.checks import one_per_client, share
@@ -52,7 +53,8 @@ class FederationConfig:
         churn: ``ChurnEvent(round, client, kind)`` for each time a client joins or leaves at the end of a round from 1
             to ``rounds - 1``, in any order. A client whose first event is a join is absent before it; all others are
             live at the start.
-        churn_trace: Instead of ``churn``: a CSV file of stays, read on construction. See ``envs.rules.churn_trace``.
+        churn_trace: Instead of ``churn``: a CSV file of stays, read on construction
+            and again where the rounds run. See ``envs.rules.churn_trace``.
         churn_leave_rate: Instead of either: the probability that a live client leaves at the end of a round, one number
             or one per client. All are live at the start.
         churn_return_rate: The probability that a client that left returns at the end of a round, likewise.
@@ -145,6 +147,8 @@ class FederationConfig:
                 object.__setattr__(self, name, tuple(value))
         check_fields(vars(self))
         object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
+        if self.churn_trace:
+            object.__setattr__(self, "churn_trace", str(Path(self.churn_trace).expanduser().resolve()))
         _ = self.execution  # checks its fields
         self.churn_schedule()
 

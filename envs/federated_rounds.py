@@ -17,7 +17,7 @@
 | 1 | training samples | share of the federation's largest client's, live or not | (0, 1] |
 | 2 | accuracy on the client's own test set | share | [0, 1] |
 | 3 | energy of the client's next round | share of the budget; 0 if it is infinite, 1 if it is 0 | [0, largest share] |
-| 4 | trained in the last round; 1 for all after round 0 | 0 or 1 | {0, 1} |
+| 4 | trained in the last round; after round 0 that is all but who failed | 0 or 1 | {0, 1} |
 
 The largest share is that of any client at any frequency the configuration names. Should ``set_cpu_freq_hz`` lead
 beyond it, the observation is cut off there; the info ``cost`` is exact.

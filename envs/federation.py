@@ -100,7 +100,7 @@ class Federation:
         weights, failed = aggregation.mean(result), _failed_of(result)
         state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
-        state.note_readings(result.readings_j, epochs=1)
+        state.note_readings(_whole_readings_of(result), epochs=1)
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
             state.budget_j = self._round_budget_j(self._epochs_j(state))
@@ -189,7 +189,7 @@ class Federation:
             self._evaluate(state, state.live)
         complete = state.accuracies[list(self._credit_clients(state))]
         own = {client: self._reward(others, complete) for client, others in without.items()}
-        state.note_readings(result.readings_j, self.config.local_epochs)
+        state.note_readings(_whole_readings_of(result), self.config.local_epochs)
         measured_j = sum(joules for _, joules in result.readings_j) if result.readings_j else None
         return _failed_of(result), own, measured_j
 
@@ -284,6 +284,12 @@ class Federation:
             self._executor.assign(Partition.of(self.config, self._dataset, seed))
             self._assigned_seed = seed
         return self._executor
+
+
+def _whole_readings_of(trained: WeightedSum) -> list[tuple[int, float]]:
+    """Client and joules of each reading; a training that broke off says nothing of what a whole one costs."""
+    failed = _failed_of(trained)
+    return [(client, joules) for client, joules in trained.readings_j if client not in failed]
 
 
 def _failed_of(trained: WeightedSum) -> list[int]:

@@ -23,7 +23,7 @@ class RoundKey:
         Raises:
             ValueError: If ``seed`` is no whole number of at least 0.
         """
-        if seed is not None and (isinstance(seed, bool) or int(seed) != seed or seed < 0):
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise ValueError(f"seed is {seed!r}; it must be a whole number of at least 0")
         if seed is not None or previous is None:
             return cls(int(default_seed if seed is None else seed), episode=0, round=0)

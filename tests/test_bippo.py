@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.rl_module.rl_module import RLModule
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
@@ -463,3 +467,100 @@ def test_bippo_finds_the_good_client_and_only_because_of_the_rewards(seed):
     assert learned >= 0.2
     shuffled = np.random.default_rng(seed).permutation(rewards).tolist()
     assert margin(shuffled)[0] < 0.2
+
+
+class InPlace(ConnectorV2):
+    """As RLlib's own pieces write: into the items."""
+
+    def __call__(self, *, batch, **kwargs):
+        self.foreach_batch_item_change_in_place(
+            batch, SUGGESTION, lambda item, *ids: np.float32(0.0 if ids[1] == "worker_00" else item)
+        )
+        return batch
+
+
+class Replaced(ConnectorV2):
+    """Puts dicts in the place of columns, as RLlib's own pieces do."""
+
+    def __call__(self, *, batch, **kwargs):
+        for column in batch:
+            batch[column] = {key: [item[0]] for key, item in batch[column].items()}
+        for key in batch[SUGGESTION]:
+            if key[1] == "worker_00":
+                batch[SUGGESTION][key] = [np.float32(0.0)]
+        return batch
+
+
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+@pytest.mark.parametrize("piece", [InPlace, Replaced])
+def test_a_piece_may_write_as_rllibs_do(piece, runner):
+    greedy = config(num_workers=4, rounds=100, budget=1.0).training(sampler="greedy")
+    greedy.env_runners(module_to_env_connector=lambda env, spaces: piece(), env_runner_cls=runner)
+    algo = greedy.build_algo()
+    for _ in range(4):
+        algo.train()
+        assert [a for a, act in algo.parallel_env.last_actions.items() if act] == ["worker_02"]
+    algo.stop()
+
+
+def test_an_earlier_state_brings_back_its_weights():
+    algo = config(rounds=100).build_algo()
+    for _ in range(6):
+        algo.train()
+    earlier, weights = copy.deepcopy(algo.get_state()), snapshot(algo)
+    for _ in range(6):
+        algo.train()
+    assert not same(weights, snapshot(algo))
+    algo.set_state(earlier)
+    assert same(weights, snapshot(algo))
+    algo.stop()
+
+
+def test_a_policy_in_use_and_an_unknown_one_are_not_removed():
+    algo = config(num_workers=3, rounds=100).build_algo()
+    algo.train()
+    for policy_id, message in (("worker_00", "is that of a live agent"), ("worker_9", "there is no policy 'worker_9'")):
+        with pytest.raises(ValueError, match=message):
+            algo.remove_module(policy_id)
+    assert len(algo.bank.slots) == 3
+    algo.stop()
+
+
+class Pauses(MultiAgentEnv):
+    """RLlib's own kind of environment: nobody acts in its second step, and it says nothing of truncation."""
+
+    def __init__(self, context):
+        super().__init__()
+        self.agents = self.possible_agents = ["a", "b"]
+        self.observation_spaces = dict.fromkeys(self.agents, gym.spaces.Box(-1, 1, (3,), np.float32))
+        self.action_spaces = dict.fromkeys(self.agents, gym.spaces.Discrete(2))
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return self._seen()
+
+    def step(self, actions):
+        self.time += 1
+        observations, infos = self._seen()
+        return observations, dict.fromkeys(actions, 1.0), {"__all__": self.time == 4}, {}, infos
+
+    def _seen(self):
+        present = [] if self.time == 1 else self.agents
+        return (
+            {a: np.zeros(3, np.float32) for a in present},
+            {a: {"cost": 1.0, "budget": float(self.time > 0)} for a in present},  # nobody takes part in the first step
+        )
+
+    def get_state(self):  # of another kind than a ParallelEnv's, as in SMAC
+        return np.zeros(3)
+
+
+def test_a_step_without_observations_and_an_environment_that_does_not_truncate(tmp_path):
+    algo = config(Pauses).build_algo()
+    for _ in range(9):
+        algo.train()
+    assert algo.parallel_env.time == 1
+    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
+    restored.train()
+    assert restored.parallel_env.time == 1  # a new episode
+    algo.stop(), restored.stop()

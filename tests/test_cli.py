@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import pydoc
+import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,12 +15,15 @@ from pathlib import Path
 
 import pytest
 from row_factory import make_rows, write_trial
+from source_tree import ROOT
 
 from experiments import tune_bippo
 from experiments.benchmark import command as benchmark
+from experiments.cli import exit_code
 from experiments.methods import METHODS
 from experiments.report import command as report
 from experiments.scenarios import SCENARIOS
+from experiments.study import ray_session
 from experiments.study.run import Failure, run_study
 from experiments.study.study import Study
 
@@ -370,3 +375,33 @@ def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_
     assert code == 1
     assert error.startswith("error: Ray did not start on this machine: The current node timed out during startup.; ")
     assert hint.startswith("resume with: python -m experiments.tune_bippo --resume ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (ValueError("no such thing"), 2, "error: no such thing\n"),
+        (KeyboardInterrupt(), 130, "\ninterrupted\n"),
+    ],
+)
+def test_a_command_ends_in_one_line(raised: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]):
+    def run() -> int:
+        raise raised
+
+    assert exit_code(run) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
+    write_trial(tmp_path, make_rows([0.5]))
+    command = f"{shlex.quote(sys.executable)} -m experiments.report . --output out | true"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stderr == "" and (tmp_path / "out" / "report.md").exists()
+
+
+def test_cores_are_those_a_container_may_use_and_an_empty_address_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    assert [ray_session.local_cpus(asked) for asked in (None, 1, 5)] == [2, 2, 5]
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert ray_session._address() == "local"

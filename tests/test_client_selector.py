@@ -25,6 +25,7 @@ from bippo_rllib import (
     Report,
     export,
 )
+from bippo_rllib.deploy import selector_file
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
 from envs.rules.reward import LEAVE_ONE_OUT, REWARDS, effect_reward
 from experiments.methods import METHODS
@@ -245,7 +246,8 @@ def test_a_new_client_gets_the_policy_that_training_would_give_it(trained, tmp_p
     late = {**reports, "late": reports["worker_00"], "worker_03#2": reports["worker_03"]}
     del late["worker_03"]  # it returned
     alike = selector.suggestions(reports, 3.0)["worker_03"]
-    assert selector.suggestions(late, 3.0)["worker_03#2"] == alike
+    assert selector.suggestions(late, 3.0)["worker_03#2"] == alike and selector.policy_ids[6:] == []
+    selector.add("late")
     assert selector.policy_ids[6:] == ["late"]
     algo.add_module("late")
     weights = load_file(f"{algo.save_to_path(tmp_path / 'grown')}/{SELECTOR_FILE}")
@@ -331,6 +333,11 @@ def test_bad_rounds_are_refused_by_name(trained, federated):
     with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
         workers.select(report_fields(), 1.0)
     assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
+    with pytest.raises(ValueError, match="there is no round to report"):
+        workers.report(["worker_00"], rewards=1.0)
+    clients.select(report_fields(), 1.0)
+    with pytest.raises(ValueError, match=r"'a' has reward = 1e\+39; too large for float32"):
+        clients.report(["a"], rewards=1e39)
 
 
 def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ray_session, tmp_path, monkeypatch):
@@ -366,3 +373,48 @@ def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):
     again = ClientSelector.load("selector.safetensors")
     as_mappings = {client: asdict(report) for client, report in names["reports"].items()}
     assert again.select(as_mappings, 5.0) == names["selector"].select(names["reports"], 5.0)
+
+
+def test_a_round_of_nobody_leaves_the_last_one_as_it_was(trained):
+    reports = observed(trained[0])
+    interrupted, undisturbed = (ClientSelector.load(trained[1]) for _ in range(2))
+    for selector in (interrupted, undisturbed):
+        chosen = selector.select(reports, 3.0)
+        selector.report(chosen, rewards=1.0)
+        if selector is interrupted:
+            assert selector.select({}, 3.0) == []
+            selector.report([], {})
+    assert interrupted.suggestions(reports, 3.0) == undisturbed.suggestions(reports, 3.0)
+
+
+def test_suggestions_are_what_select_goes_by_and_leave_no_trace(federated, tmp_path):
+    selector = ClientSelector.load(federated)
+    reports = {name: {"accuracy": a, "samples": 10, "cost": 1.0} for name, a in (("x", 0.1), ("y", 0.5), ("z", 0.9))}
+    for _ in range(3):
+        selector.select(reports, 1.0)
+        selector.report(["x"], rewards=5.0)
+        selector.save(tmp_path / "before")
+        seen = {**reports, "new": {"accuracy": 0.4, "samples": 10, "cost": 1.0}}
+        scores = selector.suggestions(seen, 1.0)
+        selector.save(tmp_path / "after")
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert (
+            max(scores, key=scores.get) == ClientSelector.load(tmp_path / "after").select(seen, 1.0, explore=False)[0]
+        )
+
+
+def test_a_file_of_another_format_is_named_as_such_in_a_trials_folder_too(trained, tmp_path, monkeypatch):
+    trial = tmp_path / "trial"
+    shutil.copytree(trained[1], trial)
+    monkeypatch.setattr(selector_file, "_VERSION", 2)
+    with pytest.raises(ValueError, match="has format 1; this version of bippo_rllib reads 2"):
+        ClientSelector.load(trial)
+
+
+def test_a_score_that_is_none_names_its_client(federated):
+    selector = ClientSelector.load(federated)
+    selector._parts.prior = None
+    selector.select(report_fields(), 1.0)
+    selector._parts.trainer.policies.flat[:] = np.nan
+    with pytest.raises(ValueError, match="'a' has score nan"):
+        selector.select(report_fields(), 1.0)

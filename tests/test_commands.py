@@ -60,3 +60,13 @@ def test_a_foreign_package_that_only_rays_workers_would_find_is_one_line(
     assert tune_bippo.main([]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: the folder {tmp_path / name} is in the way of this project's package {name}")
+
+
+def test_a_users_own_modules_are_found_in_the_working_directory_by_either_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])  # a console script has no working directory
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "only_here.py").write_text("")
+    assert commands.main(["tune", "--methods", "only_here:nothing", "--rounds", "1"]) == 2
+    assert "only_here has no nothing" in capsys.readouterr().err

@@ -149,6 +149,9 @@ def test_unequal_budgets_are_said(tmp_path: Path) -> None:
         ({"target_accuracy": 0.4}, "target is 0.8 in the first and 0.4 in the second"),
         ({"federation": {"dataset": "cifar10"}}, "dataset is digits in the first and cifar10 in the second"),
         ({"init_from": "other"}, "is pretrained too; name a run from scratch"),
+        ({"search": {"lr": "uniform(0,1)"}}, "other is a search, whose settings differ"),
+        ({"settings": {"lr": 0.01}}, "both have bippo: lr is not set in the first and 0.01 in the second"),
+        ({"federation": {**INFO.federation, "lr": 1.0}}, "env.lr is None in the first and 1.0 in the second"),
     ],
 )
 def test_studies_that_do_not_compare_are_refused(tmp_path: Path, changes: dict, message: str) -> None:
@@ -156,6 +159,11 @@ def test_studies_that_do_not_compare_are_refused(tmp_path: Path, changes: dict, 
     other = read_results([_study(tmp_path / "other", [0.5] * 30, **changes)])
     with pytest.raises(ValueError, match=message):
         check_against(pretrained, other)
+
+
+def test_pretrained_policies_may_explore_as_if_they_were_not(tmp_path: Path) -> None:
+    pretrained = read_results([_study(tmp_path / "a", [0.7] * 30, init_from="x", settings={"epsilon": 1.0})])
+    check_against(pretrained, read_results([_study(tmp_path / "b", [0.5] * 30)]))
 
 
 def test_churn_does_not_compare_with_churn(tmp_path: Path) -> None:

@@ -89,6 +89,14 @@ def test_bippo_data_is_looked_into_where_no_other_folder_is_named(tmp_path, monk
         datasets.load_dataset("fashion_mnist", tmp_path / "elsewhere")
 
 
+def test_where_a_churn_trace_lies_is_settled_on_construction(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.csv").write_text("client,join_round,leave_round\n0,3,\n")
+    config = FederationConfig(churn_trace="trace.csv")
+    monkeypatch.chdir("/")
+    assert config.churn_schedule().num_stays[0] == 1
+
+
 @pytest.mark.parametrize("by_variable", [True, False])
 def test_where_data_lies_is_settled_on_construction(tmp_path, monkeypatch, by_variable):
     monkeypatch.chdir(tmp_path)
@@ -192,6 +200,15 @@ def test_corrupt_image_is_named(tmp_path, suffix, content):
     broken = tmp_path / "train" / "class_3" / f"0013.{suffix}"
     broken.write_bytes(broken.read_bytes()[:150] if content is None else content)
     with pytest.raises(ValueError, match=f"cannot read {broken}: .*; replace or remove it"):
+        datasets.load_dataset("cifar10", tmp_path)
+
+
+def test_a_link_to_nowhere_is_named(tmp_path):
+    write_image_folders(tmp_path)
+    link = tmp_path / "train" / "class_3" / "0013.png"
+    link.unlink()
+    link.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=f"cannot read {link}: .*; replace or remove it"):
         datasets.load_dataset("cifar10", tmp_path)
 
 

@@ -18,7 +18,7 @@ from quick_federation import TINY, NullExecutor, quick
 import envs
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
-from envs.training import energy_counters
+from envs.training import aggregation, energy_counters
 from envs.training.actor_plan import ActorPlan, shared_meter
 from envs.training.client_worker import ClientWorker
 from envs.training.energy_meter import EnergyMeter, open_meter
@@ -329,3 +329,25 @@ def test_no_round_exceeds_the_budget_whatever_is_read(data):
         assert done.energy_j == pytest.approx(
             done.probing_j + sum(list(charged.values())[done.clients.index(c)] for c in done.trained)
         )
+
+
+class BreaksOff(Reads):
+    """Client 0's training breaks off at once after round 0, so that its meter reads next to nothing."""
+
+    def train_each(self, weights, clients, key, epochs):
+        updates = super().train_each(weights, clients, key, epochs)
+        if key.round and 0 in updates:
+            failed = aggregation.without(aggregation.ClientFailure(0, "memory"), weights)
+            updates[0] = dataclasses.replace(failed, readings_j=((0, 1e-9),))
+        return updates
+
+
+def test_a_training_that_breaks_off_makes_no_client_cheap(mine):
+    mine(counter())
+    fields = TINY | {"energy_meter": "my_meter:joules", "cpu_freq_hz": FREQS, "on_client_failure": "drop"}
+    env = envs.FederatedRounds(envs.FederationConfig(**fields), BreaksOff)
+    _, infos = env.reset(seed=7)
+    before = infos["client_000"]["cost"]
+    _, _, _, _, infos = env.step({agent: int(agent == "client_000") for agent in env.agents})
+    assert infos["client_000"]["failed"] and infos["client_000"]["cost"] == before
+    assert env.last_round.measured_j == 1e-9

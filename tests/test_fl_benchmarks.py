@@ -38,3 +38,8 @@ def test_a_round_of_null_clients_is_timed_beside_bare_ray(ray_session: None, tmp
 def test_too_few_rounds_for_a_median_are_refused(name: str, capsys: pytest.CaptureFixture[str]):
     assert benchmark.main([name, "--rounds", "5"]) == 2
     assert capsys.readouterr().err == ("error: argument --rounds: 5 is too small; it must be at least 20; see --help\n")
+
+
+def test_more_clients_than_there_are_is_one_line(capsys: pytest.CaptureFixture[str]):
+    assert benchmark.main(["fl", "--scenario", "digits", "--clients", "21"]) == 2
+    assert capsys.readouterr().err == "error: --clients is 21, but digits has 20; lower it\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 from free_port import free_port
@@ -187,3 +187,23 @@ def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tm
         timeout=300,
     )
     assert "mean accuracy 0." in done.stdout, done.stdout + done.stderr
+
+
+def test_a_node_that_goes_offline_after_its_selection_is_left_out(ray_session, tmp_path):
+    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J)
+    run(strategy, nodes, rounds=1)
+    nodes.sent.clear()
+    nodes.get_node_ids = lambda: [100, 101]
+    arrays = weights(0.25)
+    sent = [
+        m.metadata.dst_node_id for m in strategy.configure_train(2, arrays, ConfigRecord({"server-round": 2}), nodes)
+    ]
+    assert set(sent) <= {100, 101}
+    _, metrics = strategy.aggregate_train(2, [])
+    assert metrics["energy-j"] == sum(COSTS_J[node - 100] for node in sent) and metrics["num-selected"] == len(sent)
+
+
+def test_two_nodes_of_the_same_name_are_refused(ray_session, tmp_path):
+    strategy = BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J, client_of=lambda node_id, metrics: "same")
+    with pytest.raises(ValueError, match=r"nodes 10\d and 10\d both reply as 'same'; give each its own"):
+        run(strategy, Nodes())

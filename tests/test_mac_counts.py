@@ -9,15 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from row_factory import make_rows
+from row_factory import make_rows, write_trial
 
 from bippo_rllib import BippoConfig, central_policy_macs, count_macs, policy_macs
 from bippo_rllib.central.policy import CentralPolicy
 from bippo_rllib.policies.client_policy import ClientPolicy
+from experiments.methods import METHODS
 from experiments.report import command, macs
-from experiments.report.macs_page import fl_models
+from experiments.report.macs_page import fl_models, methods_macs
 from experiments.report.numbers import power_of_ten
+from experiments.report.results import read_results
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.results.run_info import RunInfo, write_run_info
 
 RECORD = FederationRecord(
     ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]
@@ -86,3 +89,21 @@ def test_figures_of_the_page_and_powers_of_ten(tmp_path: Path, capsys: pytest.Ca
     assert "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |" in text
     assert (tmp_path / "page" / "macs.svg").exists()
     assert power_of_ten(8.33e12) == "8.3·10¹²"
+
+
+def test_searched_networks_and_a_missing_critic_are_counted(tmp_path: Path) -> None:
+    settings = {"": "bippo-r", "hidden_size=32 lr=0.1": "bippo", "hidden_size=64 use_critic=False": "bippo"}
+    for setting, method in settings.items():
+        write_trial(tmp_path, make_rows([0.5] * 2, method, setting=setting))
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, ["bippo", "bippo-r"], [7], search={"lr": "uniform(0, 1)"}))
+    found = methods_macs(read_results([tmp_path]))
+    assert [(each.method, each.network) for each in found] == [
+        ("bippo", policy_macs(hidden_size=32)),
+        ("bippo", policy_macs(hidden_size=64, critic=False)),
+        ("bippo-r", 896),
+    ]
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.learns])
+def test_who_learns_without_a_critic_is_known_without_its_configuration(method: str) -> None:
+    assert METHODS[method].critic == METHODS[method].make_config().use_critic

@@ -13,10 +13,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from quick_federation import TINY
 from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from study_runs import TunerHere
 
+import envs
 from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
 from envs.training.models import build_model
@@ -61,6 +63,23 @@ def too_few(input_shape, num_classes):
 def of_floats(data_dir):
     images, labels = torch.zeros(8, 1, 4, 4), torch.arange(8) % 4
     return Dataset("odd", images, labels, images, labels, CLASSES)
+
+
+def draws_and_counts(input_shape, num_classes):
+    norm = torch.nn.BatchNorm1d(16, momentum=None)  # a cumulative mean, by the number of batches it has seen
+    inputs = input_shape[1] * input_shape[2]
+    layers = torch.nn.Linear(inputs, 16), norm, torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(16, num_classes)
+    return torch.nn.Sequential(torch.nn.Flatten(), *layers)
+
+
+def of_columns(data_dir):
+    images, labels = torch.zeros(8, 1, 4, 4, dtype=torch.uint8), torch.arange(8)[:, None] % 4
+    return Dataset("odd", images, labels, images, labels, CLASSES)
+
+
+def of_two_sizes(data_dir):
+    train, test = (torch.zeros(8, 1, size, size, dtype=torch.uint8) for size in (4, 6))
+    return Dataset("odd", train, torch.arange(8) % 4, test, torch.arange(8) % 4, CLASSES)
 
 
 def of_no_class(data_dir):
@@ -188,8 +207,29 @@ def test_an_own_data_set_must_hold_images_and_classes(mine: None) -> None:
     assert FederationConfig(dataset="mine:load").model_name == "cnn"
     for name, message in (
         ("of_floats", r"train images are torch\.float32\[8, 1, 4, 4\], labels torch\.int64\[8\]; expected uint8"),
+        ("of_columns", r"labels torch\.int64\[8, 1\]; expected uint8"),
+        ("of_two_sizes", r"train images are \(1, 4, 4\) and test images \(1, 6, 6\); make them alike"),
         ("of_no_class", "train must hold labels from 0 to 3 only"),
         ("nothing", r"returned a NoneType; it must return an envs\.Dataset"),
     ):
         with pytest.raises(ValueError, match=message):
             load_dataset(f"pack.odd:{name}")
+
+
+def test_a_model_that_draws_and_counts_depends_on_nothing_but_the_seed(mine: None) -> None:
+    def weights_after(env: envs.FederatedRounds, rounds: int) -> bytes:
+        for index in range(rounds):
+            env.step({agent: (place + index) % 2 for place, agent in enumerate(env.agents)})
+        return bytes(env.get_state()["weights"].numpy().tobytes())
+
+    federations = [envs.parallel_env(**TINY, model="pack.odd:draws_and_counts") for _ in range(3)]
+    for env in federations:
+        env.reset(seed=7)
+    undisturbed, again, resumed = federations
+    torch.manual_seed(99)
+    weights_after(undisturbed, 2)
+    resumed.set_state(undisturbed.get_state())
+    drawn = torch.random.get_rng_state()
+    expected = weights_after(undisturbed, 2)
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+    assert weights_after(resumed, 2) == expected and weights_after(again, 4) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import Any
 
 import pytest
@@ -128,3 +129,15 @@ def test_the_first_line_comes_soon_and_the_next_ones_do_not() -> None:
         if len(out.getvalue().splitlines()) > len(shown):
             shown.append(second)
     assert shown == [3, 18, 33]
+
+
+def test_the_table_fits_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 10)))
+    out = Terminal()
+    progress = Progress(rounds=10, num_trials=40, name_width=12, out=out)
+    for number in range(40):
+        progress.on_trial_start(1, [], FakeTrial(f"bippo-seed{number}"))
+    shown = screen(out.getvalue())
+    assert len(shown) == 9 and shown[-2] == "  and 33 more" and shown[-1].startswith("trials 0/40 done")
+    progress.close()
+    assert screen(out.getvalue()) == []

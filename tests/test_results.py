@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from pathlib import Path
 
 import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.report.results import read_results
-from experiments.results.run_info import RunInfo, write_run_info
+from experiments.results import provenance
+from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 
 INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
 
@@ -64,3 +66,35 @@ def test_without_run_json_a_folder_stands_alone(tmp_path: Path) -> None:
     assert read_results([alone]).target == 0.8
     with pytest.raises(ValueError, match=r"has no readable run\.json"):
         read_results([alone, _folder(tmp_path / "b", "ippo")])
+
+
+def test_a_method_with_other_settings_is_not_the_same_method(tmp_path: Path) -> None:
+    folders = [_folder(tmp_path / "a"), _folder(tmp_path / "b", seed=28, settings={"lr": 0.01, "env.lr": 0.1})]
+    with pytest.raises(ValueError, match=r"both have bippo: lr is not set in the first and 0\.01 in the second"):
+        read_results(folders)
+    read_results([folders[0], _folder(tmp_path / "c", "ippo", settings={"lr": 0.01})])
+
+
+def test_a_record_is_read_by_any_name(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "a")
+    kept = (folder / "run.json").rename(tmp_path / "kept.json")
+    write_run_info(folder, dataclasses.replace(INFO, rounds=9))
+    assert (read_run_info(kept).rounds, read_run_info(folder).rounds) == (3, 9)  # type: ignore[union-attr]
+    assert read_run_info(tmp_path) is None and read_run_info(tmp_path / "none.json") is None
+
+
+def test_a_commit_is_that_of_this_code_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    installed = tmp_path / "site-packages" / "provenance.py"
+    installed.parent.mkdir()
+    installed.write_text("")
+    git("init")
+    git("commit", "--allow-empty", "-m", "somebody else's")
+    monkeypatch.setattr(provenance, "__file__", str(installed))
+    assert provenance.git_commit() is None
+    git("add", "site-packages")
+    git("commit", "-m", "ours")
+    assert provenance.git_commit() == git("rev-parse", "HEAD")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -144,3 +146,19 @@ def test_a_file_of_no_rows_or_of_other_types_is_left_out_by_name(table, said, tm
     pq.write_table(table, tmp_path / "odd" / ROWS_FILE)
     assert read_rows(tmp_path)["seed"].tolist() == [7]
     assert said in capsys.readouterr().err
+
+
+def test_checkpoints_that_come_and_go_meanwhile_are_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = write_trial(tmp_path, make_rows(ACCURACY)).parent
+    walk = os.walk
+
+    def removed_on_the_way(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for parent, folders, files in walk(folder):
+            yield parent, folders, files
+            assert "checkpoint" not in str(Path(parent).relative_to(tmp_path))
+
+    (trial / "checkpoint_000010" / "learner").mkdir(parents=True)
+    monkeypatch.setattr(os, "walk", removed_on_the_way)
+    assert len(read_rows(tmp_path)) == 3

@@ -267,3 +267,11 @@ def test_minus_infinity_is_no_candidate_for_any_strategy(strategy, explore):
 def test_stochastic_goes_on_refusing_what_it_cannot_draw_from(score):
     with pytest.raises(ValueError, match=f"client 1 has score {score}; it must be finite and at least 0"):
         BudgetSampler("stochastic").select([-math.inf, score], [1.0, 1.0], 2.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01])
+def test_an_epsilon_below_the_minimum_is_left_there(epsilon: float) -> None:
+    sampler = BudgetSampler("epsilon_greedy", epsilon=epsilon, epsilon_min=0.05, seed=7)
+    for _ in range(5):
+        sampler.select([0.5, 0.6], [1.0, 1.0], 1.0)
+        assert sampler.epsilon <= epsilon

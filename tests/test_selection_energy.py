@@ -78,6 +78,8 @@ def test_what_cannot_be_paid_or_is_no_charge_is_refused(fields, message):
 def test_methods_pay_for_their_own_networks():
     # 1,664 MACs a pass, 23,424 of the central network at 20 clients; training is three passes for each of 8 epochs.
     assert keywords("bippo")["selector_macs"] == (1664.0, 24 * 1664.0)
+    # Of that the critic is 5 * 128 + 128 = 768, which bippo-r does without.
+    assert keywords("bippo-r")["selector_macs"] == (896.0, 24 * 896.0)
     assert keywords("bippo", num_epochs=4, hidden_size=64)["selector_macs"] == (832.0, 12 * 832.0)
     assert keywords("ppo")["selector_macs"] == (23_424 / 20, 24 * 23_424.0)
     assert keywords("fedavg")["selector_macs"] == keywords("oort")["selector_macs"] == (0.0, 0.0)

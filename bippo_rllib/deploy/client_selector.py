@@ -17,7 +17,6 @@ from bippo_rllib.deploy.selector_file import SelectorParts, pack, unpack, write
 from bippo_rllib.policies.actor_critic import log_prob_participate
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
-from bippo_rllib.selection.representativeness import Prior
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +41,7 @@ class ClientSelector:
 
     def __init__(self, parts: SelectorParts) -> None:
         self._parts = parts
+        self._nobody = False  # was available in the last round
 
     @classmethod
     def load(cls, path: str | Path, *, sampler: BudgetSampler | None = None) -> ClientSelector:
@@ -106,8 +106,8 @@ class ClientSelector:
         clients, ids = _in_order(reports)
         if not clients:
             return {}
-        log_probs = self._log_probs(ids, self._observe(clients, ids, reports, budget)[0])
-        scores = _scores(copy.deepcopy(self._parts.prior), log_probs, clients, ids, reports)
+        observations, _ = self._observe(clients, ids, reports, budget)
+        scores = ClientSelector(copy.deepcopy(self._parts))._scores(clients, ids, observations, reports)[1]
         return dict(zip(clients, scores.tolist(), strict=True))
 
     def select(self, reports: Reports, budget: float, *, explore: bool = True) -> list[Any]:
@@ -126,14 +126,13 @@ class ClientSelector:
         """
         parts = self._parts
         clients, ids = _in_order(reports)
-        if not clients:
+        self._nobody = not clients
+        if self._nobody:
             return []
         observations, costs = self._observe(clients, ids, reports, budget)
         accuracies = numbers(reports, clients, "accuracy", optional=True)
-        self._learn(ids, observations)
-        log_probs = self._log_probs(ids, observations)
-        scores = _scores(parts.prior, log_probs, clients, ids, reports)
-        picked = parts.sampler.select(scores, costs, budget, explore)
+        log_probs, scores = self._scores(clients, ids, observations, reports)
+        picked = parts.sampler.select(scores, costs, budget, explore, names=[repr(client) for client in clients])
         parts.largest = self._largest(clients, reports)
         parts.last = LastRound(
             policy_ids=ids,
@@ -166,7 +165,9 @@ class ClientSelector:
         Raises:
             ValueError: If no round was begun, for clients that were not in it, and for numbers that are missing.
         """
-        if self._parts.last is None:
+        if self._nobody and not selected:
+            return
+        if self._nobody or self._parts.last is None:
             raise ValueError("there is no round to report; call select first")
         self._parts.last.pay(selected, accuracies, effects, rewards)
 
@@ -195,6 +196,19 @@ class ClientSelector:
         """Samples of the largest client so far."""
         return float(np.nanmax([self._parts.largest, *numbers(reports, clients, "samples", optional=True)]))
 
+    def _scores(
+        self, clients: Sequence[Any], ids: Sequence[str], observations: np.ndarray, reports: Reports
+    ) -> tuple[Tensor, np.ndarray]:
+        """Learns from the last round; log pi(participate | s) and what the sampler picks by, ``[N]`` each."""
+        self._learn(ids, observations)
+        self._add(ids)
+        policies, prior = self._parts.trainer.policies, self._parts.prior
+        log_probs = log_prob_participate(policies.logits(policies.slots_of(ids), observations))
+        suggestions = log_probs.exp().numpy()
+        if prior is None:
+            return log_probs, suggestions
+        return log_probs, prior.scores(suggestions, ids, numbers(reports, clients, prior.key))
+
     def _learn(self, ids: Sequence[str], observations: np.ndarray) -> None:
         parts = self._parts
         if parts.last is None:
@@ -202,12 +216,6 @@ class ClientSelector:
         step = parts.last.experience(parts.trainer.policies, ids, observations)
         parts.trainer.store(step, lambda policy_id: parts.trains is None or policy_id in parts.trains)
         parts.trainer.update_full(parts.settings)
-
-    def _log_probs(self, ids: Sequence[str], observations: np.ndarray) -> Tensor:
-        """``float32[N]`` log pi(participate | s)."""
-        self._add(ids)
-        policies = self._parts.trainer.policies
-        return log_prob_participate(policies.logits(policies.slots_of(ids), observations))
 
     def _add(self, ids: Sequence[str]) -> None:
         new = [policy_id for policy_id in ids if policy_id not in self._parts.trainer.policies.slots]
@@ -228,11 +236,3 @@ def _in_order(reports: Reports) -> tuple[list[Any], list[str]]:
         if other is not client:
             raise ValueError(f"{other!r} and {client!r} would share the policy {policy_of(client)!r}; leave one out")
     return clients, list(by_id)
-
-
-def _scores(
-    prior: Prior | None, log_probs: Tensor, clients: Sequence[Any], ids: Sequence[str], reports: Reports
-) -> np.ndarray:
-    """``[N]`` what the sampler picks by; a prior records the reports."""
-    suggestions = log_probs.exp().numpy()
-    return suggestions if prior is None else prior.scores(suggestions, ids, numbers(reports, clients, prior.key))

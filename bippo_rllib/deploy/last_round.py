@@ -45,6 +45,9 @@ class LastRound:
             }
         by_client = rewards if isinstance(rewards, Mapping) else dict.fromkeys(selected, rewards)
         values = [checked_number(client, by_client.get(client), "reward") for client in selected]
+        for client, value in zip(selected, values, strict=True):
+            if abs(value) > np.finfo(self.rewards.dtype).max:
+                raise ValueError(f"{client!r} has reward = {value!r}; too large for {self.rewards.dtype}")
         index = self._index_of(selected)
         self.trained[:], self.rewards[:] = False, math.nan
         self.trained[index], self.rewards[index] = True, values

@@ -150,18 +150,23 @@ def write(path: str | Path, content: bytes) -> None:
         os.replace(part, path)
 
 
+class _UnreadableError(ValueError):
+    """No selector, or part of one, such as a kill leaves."""
+
+
 def _bytes(arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> bytes:
     text = json.dumps({"version": _VERSION, **record}, default=lambda value: value.item())  # NumPy's numbers
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {_KEY: text})
 
 
-def _read(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _read(file: Path, with_arrays: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with safe_open(file, framework="np") as content:
             record = json.loads(content.metadata()[_KEY])
-            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118, it is no dict
+            names = content.keys() if with_arrays else ()
+            arrays = {name: content.get_tensor(name) for name in names}
     except (OSError, SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"{file} is no selector, or is cut off: {type(error).__name__}: {error}") from None
+        raise _UnreadableError(f"{file} is no selector, or is cut off: {type(error).__name__}: {error}") from None
     if record["version"] != _VERSION:
         raise ValueError(f"{file} has format {record['version']}; this version of bippo_rllib reads {_VERSION}")
     return arrays, record
@@ -170,8 +175,8 @@ def _read(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def _steps(file: Path) -> int:
     """Steps of training that a selector has behind it; -1 of one that cannot be read."""
     try:
-        return int(_read(file)[1].get("steps", 0))
-    except ValueError:
+        return int(_read(file, with_arrays=False)[1].get("steps", 0))
+    except _UnreadableError:
         return -1
 
 

@@ -100,6 +100,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
         Raises:
             ValueError: If the state is of other policies.
         """
+        self._weights_seq_no = 0  # or RLlib would keep weights that are newer than those of the state
         super().set_state(state)
         if BUFFER in state:
             self._set_buffer_state(state[BUFFER])

@@ -78,6 +78,8 @@ class PolicyStack:
 
     def _pick(self, slots: np.ndarray) -> Tensor:
         """Parameters in ``slots``; a view, not a copy, where these are consecutive."""
+        if not len(slots):
+            return self.flat[:0]
         first, last = int(slots[0]), int(slots[-1])
         if last - first + 1 == len(slots) and bool((np.diff(slots) == 1).all()):
             return self.flat[first : last + 1]

@@ -17,7 +17,7 @@ from ray.rllib.utils.metrics import (
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from bippo_rllib.policies.agents import environment_in
-from bippo_rllib.runners.parallel_env import registered_env
+from bippo_rllib.runners.parallel_env import ParallelEnvAdapter, registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece
 
@@ -28,7 +28,8 @@ class BaseEnvRunner(MultiAgentEnvRunner):
     """A multi-agent env runner without bookkeeping that grows, and resumable.
 
     Episode metrics are running sums (the stock runner keeps every chunk of the running episode, and several metrics
-    per agent), and the state holds the environment's, where the environment has ``get_state``.
+    per agent), and the state holds the environment's, where a ``ParallelEnv`` has ``get_state`` and
+    ``set_state``.
     """
 
     def __init__(self, config: Any, **kwargs: Any) -> None:
@@ -62,7 +63,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         return self.metrics.reduce()
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The stock state and, where the environment has ``get_state``, the running episode unless it evaluates."""
+        """The stock state and, where the environment can be restored, the running episode unless it evaluates."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(RUN_STATE, components, not_components):
             state[RUN_STATE] = self._run_state()
@@ -91,7 +92,11 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """Continues an episode in the middle, from the observations and infos of that moment."""
 
     def _run_state(self) -> dict[str, Any] | None:
-        if self.config.in_evaluation or self._needs_initial_reset or not hasattr(self._environment, "get_state"):
+        if (
+            self.config.in_evaluation
+            or self._needs_initial_reset
+            or not isinstance(self._environment, ParallelEnvAdapter)
+        ):
             return None
         state = self._environment.get_state()
         if state is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
-from bippo_rllib.selection.columns import AgentColumn, AgentOrder
+from bippo_rllib.selection.columns import AgentColumn, AgentKey, AgentOrder, values_of
 from bippo_rllib.selection.metrics import log_reward
 
 
@@ -91,6 +91,11 @@ class BippoEnvRunner(BaseEnvRunner):
                 kwargs={"env_runner": self, "metrics_logger": self.metrics, "samples": steps},
             )
         return steps
+
+    @property
+    def live_policies(self) -> Sequence[str]:
+        """Policies of the agents that act in the running episode."""
+        return () if self._needs_initial_reset or self._episode.is_done else self._policies
 
     def begin(self) -> None:
         """Starts the first episode, which ``sample`` otherwise does; nothing if one is running."""
@@ -177,7 +182,7 @@ class BippoEnvRunner(BaseEnvRunner):
         agents = self._episode.agent_ids
         observations = stack_entries(self._episode.observations, agents, "observation", *self._observation_shape)
         columns = self._decide(observations, explore)
-        actions = columns[Columns.ACTIONS].array
+        actions = values_of(columns[Columns.ACTIONS], self._order)
         joint_action = dict(zip(agents, actions.tolist(), strict=True))
         after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
         took_part = actions == PARTICIPATE
@@ -187,12 +192,12 @@ class BippoEnvRunner(BaseEnvRunner):
             observations=observations,
             actions=joint_action,
             took_part=took_part,
-            log_probs=columns[Columns.ACTION_LOGP].array,
+            log_probs=values_of(columns[Columns.ACTION_LOGP], self._order),
             next_observations=after,
             rewards=rewards,
             infos=infos,
             departed={a for a in agents if terminateds.get(a) or truncateds.get(a)},
-            episode_over=bool(terminateds["__all__"] or truncateds["__all__"]),
+            episode_over=bool(terminateds["__all__"] or truncateds.get("__all__")),
         )
 
     def _experience_of(self, transition: Transition) -> Step:
@@ -225,7 +230,7 @@ class BippoEnvRunner(BaseEnvRunner):
         if not over:
             self._set_agents(episode.observations)
 
-    def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, AgentColumn]:
+    def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, Mapping[AgentKey, Any]]:
         with self.metrics.log_time(RLMODULE_INFERENCE_TIMER):
             outputs = self._act(observations)
         return self._module_to_env(

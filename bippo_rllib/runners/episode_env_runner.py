@@ -87,7 +87,7 @@ def _check_somebody_stays(
     acted: Sequence[Any], seen: Sequence[Any], terminateds: Mapping[Any, bool], truncateds: Mapping[Any, bool]
 ) -> None:
     """RLlib would end the episode here, reset the environment in its next step, and so skip the joiners' steps."""
-    if not acted or terminateds["__all__"] or truncateds["__all__"]:
+    if not acted or terminateds["__all__"] or truncateds.get("__all__"):
         return
     joined = [agent for agent in seen if agent not in acted]
     if joined and all(terminateds.get(agent) or truncateds.get(agent) for agent in acted):

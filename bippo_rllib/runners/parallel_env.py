@@ -91,7 +91,7 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
     def get_state(self) -> dict[str, Any] | None:
         """Everything needed to resume during an episode; None if the environment has no ``get_state``/``set_state``."""
-        if not hasattr(self.parallel_env, "get_state"):
+        if not all(hasattr(self.parallel_env, name) for name in ("get_state", "set_state")):
             return None
         # Without final observations of agents that left: nobody will act on these.
         observations, infos = ({agent: entries[agent] for agent in self.agents} for entries in self._last)

@@ -108,7 +108,7 @@ class BudgetSampler:
         scores, costs = _checked(scores, costs, budget, self.strategy, names)
         selected = self._picks(scores, costs, float(budget), explore)
         if explore and self.strategy == "epsilon_greedy":
-            self.epsilon = max(self.epsilon * self.epsilon_decay, self.epsilon_min)
+            self.epsilon = max(self.epsilon * self.epsilon_decay, min(self.epsilon, self.epsilon_min))
         return np.asarray(selected, dtype=np.int64)
 
     def get_state(self) -> dict[str, Any]:

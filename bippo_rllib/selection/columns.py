@@ -35,17 +35,19 @@ class AgentOrder:
         return [agent_id for _, agent_id, _ in self.keys]
 
 
-class AgentColumn(MutableMapping[AgentKey, list]):
+class AgentColumn(MutableMapping[AgentKey, Any]):
     """One column: ``array[i]`` belongs to ``order.keys[i]``.
 
-    As a mapping it is what RLlib's pieces expect at this place, ``{key: [item]}``; writing an item writes the array.
+    As a mapping it is what RLlib's pieces expect at this place, ``{key: [item]}``; writing an item, also in place as
+    ``column[key][0] = item``, writes the array.
     """
 
     def __init__(self, order: AgentOrder, array: np.ndarray) -> None:
         self.order, self.array = order, array
 
-    def __getitem__(self, key: AgentKey) -> list:
-        return [self.array[self.order.index[key]]]
+    def __getitem__(self, key: AgentKey) -> np.ndarray:
+        index = self.order.index[key]
+        return self.array[index : index + 1]
 
     def __setitem__(self, key: AgentKey, items: Sequence[Any]) -> None:
         self.array[self.order.index[key]] = items[0]
@@ -72,7 +74,7 @@ def values_of(column: Mapping[AgentKey, Any], order: AgentOrder) -> np.ndarray:
     return np.array([column[key][0] for key in order.keys])
 
 
-def column_like(column: Mapping[AgentKey, Any], order: AgentOrder, array: np.ndarray) -> MutableMapping[AgentKey, list]:
+def column_like(column: Mapping[AgentKey, Any], order: AgentOrder, array: np.ndarray) -> MutableMapping[AgentKey, Any]:
     """``array`` as a column of the same kind as ``column``."""
     if isinstance(column, AgentColumn):
         return AgentColumn(order, array)

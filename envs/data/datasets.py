@@ -80,13 +80,17 @@ def _checked(name: str, dataset: object) -> Dataset:
         raise ValueError(f"dataset {name} returned a {type(dataset).__name__}; it must return an envs.Dataset")
     for split in ("train", "test"):
         images, labels = getattr(dataset, f"{split}_images"), getattr(dataset, f"{split}_labels")
-        if images.dtype != torch.uint8 or images.ndim != 4 or labels.dtype != torch.int64 or len(images) != len(labels):
+        fits = images.dtype == torch.uint8 and images.ndim == 4 and labels.dtype == torch.int64
+        if not fits or labels.shape != (len(images),):
             raise ValueError(
                 f"dataset {name}: {split} images are {images.dtype}{list(images.shape)}, labels {labels.dtype}"
                 f"{list(labels.shape)}; expected uint8[num, channels, height, width] and int64[num]"
             )
         if len(labels) == 0 or not 0 <= int(labels.min()) <= int(labels.max()) < len(dataset.classes):
             raise ValueError(f"dataset {name}: {split} must hold labels from 0 to {len(dataset.classes) - 1} only")
+    shapes = [tuple(images.shape[1:]) for images in (dataset.train_images, dataset.test_images)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"dataset {name}: train images are {shapes[0]} and test images {shapes[1]}; make them alike")
     return dataset
 
 

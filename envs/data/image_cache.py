@@ -39,8 +39,9 @@ def _folder() -> Path:
 def _name(paths: Sequence[Path], what: str) -> str:
     digest = hashlib.sha256(what.encode())
     for path in paths:
-        stat = path.stat()
-        digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+        with suppress(OSError):  # whoever decodes it names it
+            stat = path.stat()
+            digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
     return f"images-{digest.hexdigest()[:32]}.npy"
 
 

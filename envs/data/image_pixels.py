@@ -23,7 +23,7 @@ class ImageFile(Protocol):
 
 
 def is_grey(file: ImageFile) -> bool:
-    """Whether it has no colours; reads the header only.
+    """Whether it has no colours; decodes none of them.
 
     Raises:
         ValueError: If it is no image; names it.

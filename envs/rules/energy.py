@@ -97,7 +97,7 @@ def round_energy_j(
     """Energy one client spends on one round, in joules: one upload of the model and ``epochs`` local epochs.
 
     Args:
-        num_parameters: Trainable parameters of the model, 32 bits each.
+        num_parameters: Parameters of the model, frozen ones included, 32 bits each.
         num_samples: Training samples of the client.
         values_per_sample: Numbers per sample (784 for a 28x28 grey image), 32 bits each.
         cpu_freq_hz: CPU frequency of the client.

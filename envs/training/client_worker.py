@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
-from envs.rng import RoundKey, keyed_rng
+from envs.rng import RoundKey, keyed_rng, keyed_seed
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.training.energy_meter import open_meter
@@ -104,18 +104,21 @@ class ClientWorker:
         return aggregation.without(ClientFailure(client, reason), self._weights.get())
 
     def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
-        """One client's local training of the model, in place."""
+        """One client's local training of the model, in place; layers that draw, such as dropout, do so by ``key``."""
         images, labels = self._train.of(client)
-        train_locally(
-            self._network,
-            images,
-            labels,
-            epochs=epochs,
-            batch_size=self._config.local_batch_size,
-            lr=self._config.learning_rate,
-            rng=keyed_rng("shuffle", key.seed, key.episode, client, key.round),
-            mixed_precision=self._config.mixed_precision,
-        )
+        keys = (key.seed, key.episode, client, key.round)
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            torch.manual_seed(keyed_seed("training", *keys))
+            train_locally(
+                self._network,
+                images,
+                labels,
+                epochs=epochs,
+                batch_size=self._config.local_batch_size,
+                lr=self._config.learning_rate,
+                rng=keyed_rng("shuffle", *keys),
+                mixed_precision=self._config.mixed_precision,
+            )
 
     def _evaluate_group(self, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         parts = [self._train.of(client) if training_samples else self._test_of(client) for client in clients]

@@ -62,7 +62,7 @@ def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> N
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Trainable parameters: what a client uploads."""
+    """Parameters, frozen ones included: what a client uploads."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -82,6 +82,9 @@ class FlatWeights:
     def __init__(self, model: nn.Module) -> None:
         self._tensors = weight_tensors(model)
         self._sizes = [tensor.numel() for tensor in self._tensors]
+        # Such as the number of batches a batch norm has seen: not averaged, so each client starts from the model's own.
+        self._counters = [buffer for buffer in model.buffers() if not buffer.is_floating_point()]
+        self._counters_at_first = [buffer.clone() for buffer in self._counters]
 
     def get(self) -> Tensor:
         """A copy as ``float32[P]``, on the model's device."""
@@ -93,8 +96,10 @@ class FlatWeights:
         return [piece.view(tensor.shape) for tensor, piece in zip(self._tensors, pieces, strict=True)]
 
     def load(self, pieces: list[Tensor]) -> None:
-        """Copies what ``cut`` returned into the weights in place, so that their memory format stays."""
+        """Copies what ``cut`` returned into the weights in place, in their memory format; counters start over."""
         torch._foreach_copy_(self._tensors, pieces)
+        for counter, at_first in zip(self._counters, self._counters_at_first, strict=True):
+            counter.copy_(at_first)
 
     def set(self, flat: Tensor) -> None:
         """Copies ``flat`` into the weights in place."""

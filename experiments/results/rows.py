@@ -47,7 +47,12 @@ COLUMNS: tuple[Column, ...] = (
         "mean_accuracy", pa.float64(), "share of 1", "unweighted mean of all live clients' accuracy after the round"
     ),
     Column("reward", pa.float64(), "", "the team's reward for the round; with leave_one_out the participants' mean"),
-    Column("energy_j", pa.float64(), "J", "energy spent: by clients that trained or failed to, and on charged probing"),
+    Column(
+        "energy_j",
+        pa.float64(),
+        "J",
+        "energy spent: by clients that trained or failed to, on charged probing, selecting",
+    ),
     Column("budget_j", pa.float64(), "J", "energy budget of the round"),
     Column("num_clients", pa.int64(), "", "clients live in the round"),
     Column("num_trained", pa.int64(), "", "clients that trained in the round"),

@@ -32,6 +32,8 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     wanted = max(1, min(study.parallel_trials or int(has.cpus), len(study.trials)))
     plan = actor_plan(execution, has, wanted)
     if plan is None:
+        if execution.device.startswith("cuda:") and execution.device != "cuda:0":
+            raise ValueError(f"device is {execution.device}; Ray gives each trial a GPU, its only one: use cuda")
         side_by_side = max(1, min(wanted, int(has.cpus)))
         gpu_share = min(1.0, has.gpus / side_by_side) if execution.device.startswith("cuda") else 0.0
         _check_meter(study, side_by_side, gpu_share)
