@@ -51,7 +51,7 @@ COLUMNS: tuple[Column, ...] = (
         "energy_j",
         pa.float64(),
         "J",
-        "energy spent: by clients that trained or failed to, on charged probing, selecting",
+        "energy spent: by clients that trained or failed to, and on what is charged beside that",
     ),
     Column("budget_j", pa.float64(), "J", "energy budget of the round"),
     Column("num_clients", pa.int64(), "", "clients live in the round"),
