@@ -163,7 +163,13 @@ def test_studies_that_do_not_compare_are_refused(tmp_path: Path, changes: dict, 
 
 def test_pretrained_policies_may_explore_as_if_they_were_not(tmp_path: Path) -> None:
     pretrained = read_results([_study(tmp_path / "a", [0.7] * 30, init_from="x", settings={"epsilon": 1.0})])
-    check_against(pretrained, read_results([_study(tmp_path / "b", [0.5] * 30)]))
+    scratch = read_results([_study(tmp_path / "b", [0.5] * 30)])
+    check_against(pretrained, scratch)
+    (section,) = comparison_sections(pretrained, scratch, tmp_path)
+    assert section.startswith("## Jump-start") and "| bippo | 1–20 | 7 | 0.700" in section
+    churned = read_results([_study(tmp_path / "c", [0.4] * 30, churn_after=20, settings={"epsilon": 1.0})])
+    with pytest.raises(ValueError, match=r"both have bippo: epsilon is 1\.0 in the first and not set in the second"):
+        check_against(churned, scratch)
 
 
 def test_churn_does_not_compare_with_churn(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_every_module_imports_where_what_only_posix_has_is_missing() -> None:
     """As on Windows, which this runs on no more than on macOS: other packages see to themselves and come first."""
     found = {module: path for package in FLOORS for module, path in modules(package).items()}
     others = {name for path in found.values() for name in imports(path)}
-    run(
+    imported = run(
         f"found, others, posix = {sorted(found)}, {sorted(others)}, {POSIX_MODULES!r}"
         + """
 import contextlib, importlib, os, signal, sys
@@ -159,8 +159,10 @@ for module, missing in (
         delattr(module, name)
 for module in found:
     importlib.import_module(module)
+print(len(set(found) & sys.modules.keys()))
 """
     )
+    assert int(imported) == len(found)
 
 
 def test_what_needs_no_ray_works_in_a_process_without_it() -> None:
@@ -203,7 +205,8 @@ assert envs.energy.round_energy_j(1, 1, 1, 1e9) > 0
     )
 
 
-def run(code: str) -> None:
-    """The code in a process of its own, in which nothing is imported yet."""
+def run(code: str) -> str:
+    """What the code prints in a process of its own, in which nothing is imported yet."""
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -33,10 +33,9 @@ def check_against(results: Results, against: Results) -> None:
         )
     problem = f"{results.folders} cannot be compared with {against.folders}"
     check_same(_facts(results, churn), _facts(against, churn), problem)
+    ignored = ["epsilon"] if results.is_pretrained else []  # pretrained policies start at its minimum
     for ours, theirs in itertools.product(results.sources, against.sources):
-        check_same_settings(
-            ours, theirs, problem, ignored=["epsilon"] * results.is_pretrained
-        )  # it starts at its least
+        check_same_settings(ours, theirs, problem, ignored)
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
     if churn is not None and find_churn(against.rows) is not None:

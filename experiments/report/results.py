@@ -38,10 +38,9 @@ class Source:
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
 
     @property
-    def method_settings(self) -> dict[str, dict[str, Any]]:
-        """``--set`` of the algorithm, by method."""
-        settings = split_settings(self.info.settings)[0] if self.info else {}
-        return {method: settings for method, _ in self.trials}
+    def settings(self) -> dict[str, Any]:
+        """``--set`` of the algorithm, the same for all its methods."""
+        return split_settings(self.info.settings)[0] if self.info else {}
 
 
 @dataclass(frozen=True)
@@ -129,12 +128,12 @@ def read_results(folders: Sequence[Path]) -> Results:
 
 
 def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
-    """Raises ValueError, ``problem`` with the first method that was not run with the same ``--set`` in both."""
-    settings, others = first.method_settings, second.method_settings
-    for method in sorted(settings.keys() & others.keys()):
-        for key in sorted((settings[method].keys() | others[method].keys()) - {*ignored}):
-            ours, theirs = settings[method].get(key, "not set"), others[method].get(key, "not set")
-            check_same({key: ours}, {key: theirs}, f"{problem}: both have {method}")
+    """Raises ValueError, ``problem`` with the first ``--set`` that differs, if a method is in both."""
+    shared = {method for method, _ in first.trials} & {method for method, _ in second.trials}
+    if shared:
+        keys = sorted((first.settings.keys() | second.settings.keys()) - {*ignored})
+        ours, theirs = ({key: source.settings.get(key, "not set") for key in keys} for source in (first, second))
+        check_same(ours, theirs, f"{problem}: both have {min(shared)}")
 
 
 def check_same(first: Mapping[str, Any], second: Mapping[str, Any], problem: str) -> None:
