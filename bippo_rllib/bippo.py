@@ -78,9 +78,9 @@ class Bippo(PPO):
     def evaluate(self, parallel_train_future: None = None) -> Any:
         """Runs ``evaluation_duration`` episodes, one by default, in an environment of their own, and learns nothing.
 
-        Selections are greedy unless ``evaluation_config`` sets ``explore``. Policies and connector pieces are copies of
-        the training run's, whose episode, generators and epsilon stay as they are. Each evaluation begins with the same
-        ``reset(seed=...)``, if there is a seed.
+        Selections are greedy unless ``evaluation_config`` sets ``explore``, and then at its ``epsilon``, if it has one.
+        Policies and connector pieces are copies of the training run's, whose episode, generators and epsilon stay as
+        they are. Each evaluation begins with the same ``reset(seed=...)``, if there is a seed.
 
         Args:
             parallel_train_future: Always None, as evaluation runs in this process.

@@ -238,8 +238,9 @@ def config_from(**fields: Any) -> FederationConfig:
     names = [field.name for field in dataclasses.fields(FederationConfig)]
     for name in fields:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=3) or names
-            raise ValueError(f"unknown setting {name!r}; did you mean {', '.join(close)}?")
+            close = difflib.get_close_matches(name, names, n=3) or [known for known in names if known in name]
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)}"
+            raise ValueError(f"unknown setting {name!r}; {hint}")
     return FederationConfig(**fields)
 
 

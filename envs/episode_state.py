@@ -101,6 +101,11 @@ class EpisodeState:
         positive("freq_hz", freq_hz)
         self.cpu_freq_hz[client] = freq_hz
 
+    def copy(self) -> EpisodeState:
+        """For a round to write to; shares the weights, which are replaced and never written to."""
+        arrays: dict[str, Any] = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return dataclasses.replace(self, **arrays)
+
     def to_dict(self) -> dict[str, Any]:
         """A deep copy as plain Python, NumPy and torch values."""
         return dataclasses.asdict(self)

@@ -133,6 +133,9 @@ class FederatedRounds(ParallelEnv):
 
     metadata: ClassVar[dict[str, Any]] = {"name": "federated_rounds_v0", "render_modes": [], "is_parallelizable": True}
 
+    _state: EpisodeState | None
+    _clients: dict[str, int]
+
     def __init__(
         self,
         config: FederationConfig | None = None,
@@ -205,13 +208,14 @@ class FederatedRounds(ParallelEnv):
             ValueError: If an agent is not live, an action is not 0 or 1, or the selection exceeds the budget (with
                 ``on_overrun="raise"``). The round is not run then and another selection may follow.
         """
-        state = self._live_state()
+        state = self._live_state().copy()  # a round that fails half-way leaves the last one's
         wanted = wanted_clients(actions, self._clients)
         budget_j = self._federation.training_budget_j(state)
         selected, dropped, energy_j = admit_within_budget(
             wanted, state.costs_j, budget_j, self._federation.names, self.config.on_overrun
         )
         done = self._federation.run_round(state, selected, dropped, energy_j)
+        self._state = state
         ended = state.round >= self.config.rounds
         seen = self._agents_of(state, sorted(done.clients + done.joined))
         rewards, departed = dict(zip(done.clients, done.rewards, strict=True)), set(done.departed)
@@ -268,7 +272,7 @@ class FederatedRounds(ParallelEnv):
 
     def _begin(self, state: EpisodeState | None) -> None:
         """Resumes from ``state``, with the agents known in it."""
-        self._state: EpisodeState | None = state
+        self._state = state
         known = self._federation.schedule.num_stays
         if state is not None:
             known = np.maximum(known, state.stays)

@@ -18,6 +18,7 @@ from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import accuracy_reward
+from envs.training.serial_executor import SerialExecutor
 
 # That actors train to the same bits is proved in `test_ray_executor`; here, what else an env does with its executor.
 in_actors_too = pytest.mark.usefixtures("any_executor")
@@ -46,7 +47,7 @@ def rollout(env, seed=None, first=0):
 
 
 def plain(value):
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | torch.Tensor):
         return value.tolist()
     if isinstance(value, dict):
         return {key: plain(entry) for key, entry in value.items()}
@@ -148,6 +149,38 @@ def test_a_foreign_state_is_refused():
     state["weights"] = state["weights"][1:]
     with pytest.raises(ValueError, match="the state has 1369 weights, this env 1370"):
         env.set_state(state)
+
+
+def test_a_round_that_fails_anywhere_leaves_the_last_one_and_can_be_repeated():
+    """Whichever call of its executor fails, once: training, the evaluations for rewards, and those that follow."""
+    undisturbed = tiny(with_loss=True, reward="leave_one_out")
+    undisturbed.reset(seed=7)
+    undisturbed.step(choice(undisturbed, 0))
+    left = math.inf  # calls until one fails
+
+    class FailsOnce(SerialExecutor):
+        def __getattribute__(self, name):
+            nonlocal left
+            if name in ("train", "train_each", "accuracies", "losses"):
+                left -= 1
+                if left < 0:
+                    raise RuntimeError("out of memory")
+            return super().__getattribute__(name)
+
+    env = envs.FederatedRounds(undisturbed.config, FailsOnce)
+    env.reset(seed=7)
+    env.step(choice(env, 0))
+    before = plain(env.get_state())
+    for calls in range(5):  # training, two models without one participant, accuracies, losses
+        left = calls
+        with pytest.raises(RuntimeError, match="out of memory"):
+            env.step(choice(env, 1))
+        assert plain(env.get_state()) == before
+    left = 5
+    assert plain(env.step(choice(env, 1))) == plain(undisturbed.step(choice(undisturbed, 1)))
+    assert left == 0  # ``last_round`` has the seconds it took
+    after, expected = ({**each.get_state(), "last_round": None} for each in (env, undisturbed))
+    assert plain(after) == plain(expected)
 
 
 def test_a_state_is_a_snapshot():

@@ -130,9 +130,17 @@ def test_bad_fields_are_refused(fields, message):
     assert "\n" not in str(error.value)
 
 
-def test_unknown_setting_suggests_the_one_meant():
-    with pytest.raises(ValueError, match="unknown setting 'num_client'; did you mean num_clients"):
-        config_from(num_client=3)
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("num_client", r"did you mean num_clients or "),
+        ("dirichlet_alpha", r"did you mean alpha\?"),
+        ("gamma", "known are dataset, "),
+    ],
+)
+def test_unknown_setting_suggests_the_one_meant(name, hint):
+    with pytest.raises(ValueError, match=f"unknown setting '{name}'; {hint}"):
+        config_from(**{name: 3})
 
 
 def test_rates_per_client_may_be_a_list():

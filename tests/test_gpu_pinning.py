@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import envs
+from envs.training.actor_plan import ActorPlan
+from envs.training.client_actor import ActorInfo
 from envs.training.executors import new_executor
 from envs.training.ray_executor import RayExecutor
 
@@ -39,4 +41,16 @@ def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other(
     # With 0.5 each four share two GPUs, else there is one per GPU.
     assert found == [["0", "0", "1", "1"], ["0", "1"]]
     if "cpu" in devices:
-        assert caplog.text.count("no CUDA here: FL actors hold GPUs that torch cannot use") == 1
+        assert "4 of 4 FL actors hold GPUs that torch cannot use" in caplog.text
+        assert "2 of 2 FL actors hold GPUs" in caplog.text
+
+
+def test_a_node_without_cuda_beside_one_with_it_is_told_once(
+    ray_session: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, plan = envs.FederationConfig(num_clients=4), ActorPlan(num_actors=2, cpus_per_actor=0, gpus_per_actor=1)
+    places = [ActorInfo(1, "cuda:0", "0"), ActorInfo(2, "cpu", "1")]
+    monkeypatch.setattr(RayExecutor, "_infos", lambda executor, actors: [places[slot] for slot in actors])
+    for _ in range(2):
+        RayExecutor(config, plan, new_actor=lambda slot: slot)
+    assert caplog.text.count("1 of 2 FL actors hold GPUs that torch cannot use and train on the CPU") == 1

@@ -123,6 +123,19 @@ def test_infeasible_requests_are_refused_with_the_numbers(kind, train, test, mes
         make_partition(kind, TRAIN, TEST, 10, [train] * 10, [test] * 10)
 
 
+@pytest.mark.parametrize(
+    ("kept", "fix"), [(20, "lower test_samples or num_clients to some 25 %"), (0, "use data that")]
+)
+def test_what_a_class_lacks_is_said_with_what_would_fit(kept, fix):
+    """20 clients take each class; of class 3 the test split has a quarter of what they want, or none."""
+    few = np.array([label for label in TEST if label != 3] + [3] * kept)
+    arguments = ("dirichlet_over_labels", TRAIN, few, 10, [20] * 20)
+    with pytest.raises(ValueError, match=rf"^class 3: the clients want 80 test samples, .* has {kept}; {fix}"):
+        make_partition(*arguments, [40] * 20, alpha=1e6)
+    if kept:
+        make_partition(*arguments, [10] * 20, alpha=1e6)
+
+
 def test_fewer_than_three_classes_are_refused():
     with pytest.raises(ValueError, match=r"has 2 classes; .* at least 3, env.partition=dirichlet_over_labels takes"):
         make_partition("paper", np.array([0, 1]), np.array([0, 1]), 2, [1], [1])

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -16,6 +17,7 @@ from experiments.report import command
 from experiments.report.report import Report, build_report
 from experiments.report.sections import write_report
 from experiments.report.tables import markdown_table, text_table
+from experiments.results.checkpoints import write_manifest
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, add_warmup_energy, read_run_info, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision
@@ -105,6 +107,24 @@ def test_every_method_that_ran_less_than_asked_is_named(tmp_path: Path, blank_fi
     assert "note: fedavg with seed 7 has no rows" in found.text()
     path, _ = write_report(found, tmp_path)
     assert "## Missing or incomplete\n\n- fedavg with seed 7" in path.read_text()
+
+
+@pytest.mark.parametrize("search", [{}, {"search": {"lr": "loguniform(1e-4,1e-1)"}, "num_samples": 1}])
+def test_a_trial_that_all_clients_left_has_all_rounds_there_can_be(tmp_path: Path, search: dict[str, Any]) -> None:
+    for seed in (7, 28):
+        write_trial(tmp_path, make_rows(HIGH[:5], "bippo", seed))
+    checkpoint = tmp_path / "bippo-seed7" / "checkpoint_000000"
+    checkpoint.mkdir()
+    write_manifest(checkpoint, 5, over=True)
+    found = _with_info(tmp_path, dataclasses.replace(INFO, methods=["bippo"], **search))
+    assert found.shortfalls == (
+        ["bippo: 1 of 2 trials have not finished (resume them with --resume)"]
+        if search
+        else [
+            "bippo with seed 7 has 5 of 12 rounds, after which no client was left",
+            "bippo with seed 28 has 5 of 12 rounds",
+        ]
+    )
 
 
 def test_trainings_that_failed_are_named(tmp_path: Path) -> None:

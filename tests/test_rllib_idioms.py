@@ -237,6 +237,19 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
     algo.stop()
 
 
+@pytest.mark.parametrize(("own", "epsilon"), [({}, 0.9**4), ({"epsilon": 0.5}, 0.5)])
+def test_an_evaluation_may_explore_at_a_rate_of_its_own(own, epsilon):
+    settings = config().training(epsilon=1.0, epsilon_decay=0.9, epsilon_min=0.0)
+    settings.evaluation(evaluation_config={"explore": True, "env_config": {"rounds": 3}, **own})
+    algo = settings.build_algo()
+    steps(algo, 4)
+    for _ in range(2):
+        algo.evaluate()
+        assert algo.eval_env_runner.sampler_connector.sampler.epsilon == pytest.approx(epsilon * 0.9**3)
+    assert algo.sampler.epsilon == pytest.approx(0.9**4)
+    algo.stop()
+
+
 def test_an_environment_that_is_evaluated_in_a_trial_has_room():
     request = Bippo.default_resource_request(
         config().env_resources(bundles=[{"CPU": 2}]).evaluation(evaluation_interval=5)

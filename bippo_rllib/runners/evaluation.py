@@ -32,6 +32,8 @@ def global_generators_kept() -> Iterator[None]:
 def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> None:
     """Starts an evaluation from a copy of what the training run's connector pieces know, and of all weights.
 
+    Of what the pieces know only epsilon may be another one: that of ``evaluation_config``.
+
     Args:
         evaluating: Env runner of the evaluation. RLlib copies the learner's weights right after this, unless it takes
             those it has for newer, as after ``restore_from_path``.
@@ -39,6 +41,8 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
     """
     pieces = [COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR]
     evaluating.set_state(copy.deepcopy(training.get_state(components=pieces)))
+    if "epsilon" in (training.config.evaluation_config or ()):
+        evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
     evaluating._weights_seq_no = 0
     if evaluating.config.evaluation_force_reset_envs_before_iteration:
         evaluating._needs_initial_reset = True

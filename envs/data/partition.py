@@ -132,10 +132,13 @@ def _deal(
 ) -> tuple[np.ndarray, ...]:
     """Draws ``counts[client, class]`` samples for every client, none twice."""
     wanted = counts.sum(axis=0)
-    for label in np.flatnonzero(wanted > available).tolist():
+    if (wanted > available).any():
+        label = int(np.argmax(wanted / np.maximum(available, 0.5)))
+        share = 100 * int(available[label]) // int(wanted[label])
+        fix = f"lower {split}_samples or num_clients to some {share} %" if share else "use data that has some"
         raise ValueError(
             f"class {label}: the clients want {wanted[label]} {split} samples, the {split} split has "
-            f"{available[label]}; lower {split}_samples or num_clients"
+            f"{available[label]}; {fix}"
         )
     hands: list[list[np.ndarray]] = [[] for _ in counts]
     for label in range(counts.shape[1]):

@@ -12,7 +12,7 @@ machine alone. In a Ray Tune trial, actors live in the trial's placement group, 
 (``BippoConfig.env_resources``).
 
 *Devices.* An actor with a GPU share uses the GPU Ray assigned to it, and no other is visible to it; without CUDA actors
-train on the CPU, and a warning says so once. On CPU, results equal those of ``SerialExecutor`` to the last bit,
+train on the CPU, and a warning says how many. On CPU, results equal those of ``SerialExecutor`` to the last bit,
 whatever the number of actors. On GPU the actors ask for deterministic kernels (``cudnn.benchmark=False``,
 ``torch.use_deterministic_algorithms``, ``CUBLAS_WORKSPACE_CONFIG=:4096:8``); against the CPU, selections that depend on
 accuracies may differ.
@@ -103,8 +103,7 @@ class RayExecutor:
         self._sent: tuple[Tensor, ray.ObjectRef] | None = None
         self._slots = [self._new_actor(slot) for slot in range(plan.num_actors)]
         self.actors: list[ActorInfo] = self._infos(self._slots)
-        if all(actor.device == "cpu" for actor in self.actors):
-            _say_cpu(plan.gpus_per_actor > 0)
+        self._say_cpu()
         say_no_meter(actor.no_meter for actor in self.actors)
 
     def assign(self, partition: Partition) -> None:
@@ -205,6 +204,7 @@ class RayExecutor:
         try:
             self._slots[slot] = actor = self._new_actor(slot)
             (self.actors[slot],) = self._infos([actor])
+            self._say_cpu()
             if self._samples is not None:
                 ray.get(actor.assign.remote(self._samples))
         except (RayActorError, ObjectLostError) as again:
@@ -219,6 +219,11 @@ class RayExecutor:
                 f"{len(actors)} FL actors have not started in {START_TIMEOUT_S:g} s: they need {self._plan.needs}, "
                 f"free are {free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs; end what else runs there"
             ) from None
+
+    def _say_cpu(self) -> None:
+        on_cpu = [actor.device for actor in self.actors].count("cpu")
+        if on_cpu:
+            _log_cpu(on_cpu, len(self.actors), self._plan.gpus_per_actor > 0)
 
     def _ray_actor(self, slot: int) -> Any:
         options = {"num_cpus": self._plan.cpus_per_actor, "num_gpus": self._plan.gpus_per_actor}
@@ -262,9 +267,10 @@ def _resources(amounts: dict[str, float]) -> Resources:
 
 
 @functools.cache
-def _say_cpu(hold_gpus: bool) -> None:
+def _log_cpu(on_cpu: int, num_actors: int, hold_gpus: bool) -> None:
     """Once per process."""
     if hold_gpus:
-        logger.warning("no CUDA here: FL actors hold GPUs that torch cannot use, and train on the CPU")
+        found = f"{on_cpu} of {num_actors} FL actors hold GPUs that torch cannot use and train on the CPU"
+        logger.warning("no CUDA on their node: %s; install torch with CUDA there, or use gpus_per_actor=0", found)
     else:
         logger.info("FL actors train on the CPU")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from experiments.report.results import Results, Source
+from experiments.results.checkpoints import newest_checkpoint
 from experiments.results.naming import pluralize
 from experiments.results.run_info import RunInfo
 from experiments.study.asha_journal import stopped_trials
@@ -28,13 +29,26 @@ def _source_shortfalls(source: Source) -> list[str]:
     methods = info.methods if info else sorted(rows["method"].unique())
     seeds = info.seeds if info else sorted(rows["seed"].unique())
     rounds = info.rounds if info else int(rows["round"].max())
-    done = rows.groupby(["method", "seed"])["round"].max().to_dict()
-    found = {(method, seed): done.get((method, seed)) for method in methods for seed in seeds}
+    last = rows.sort_values("round").groupby(["method", "seed"])[["trial", "round"]].last()
+    done = {pair: (str(trial), int(ran)) for pair, trial, ran in last.itertuples(name=None)}
+    found = {(method, seed): done.get((method, seed), ("", 0)) for method in methods for seed in seeds}
     return [
-        f"{method} with seed {seed} has {'no rows' if ran is None else f'{ran} of {rounds} rounds'}"
-        for (method, seed), ran in found.items()
-        if (ran or 0) < rounds
+        f"{method} with seed {seed} {_ran(source, trial, ran, rounds)}"
+        for (method, seed), (trial, ran) in found.items()
+        if ran < rounds
     ]
+
+
+def _ran(source: Source, trial: str, ran: int, rounds: int) -> str:
+    if not ran:
+        return "has no rows"
+    return f"has {ran} of {rounds} rounds{', after which no client was left' if _is_over(source, trial) else ''}"
+
+
+def _is_over(source: Source, trial: str) -> bool:
+    """Whether all clients have left, as the trial's checkpoint says."""
+    newest = newest_checkpoint(source.folder / trial)
+    return newest is not None and newest.over
 
 
 def _search_shortfalls(info: RunInfo, source: Source) -> list[str]:
@@ -43,7 +57,7 @@ def _search_shortfalls(info: RunInfo, source: Source) -> list[str]:
     asked = len(info.seeds) * (len(info.draws) or info.num_samples)
     for method in info.methods:
         done = source.rows[source.rows["method"] == method].groupby("trial")["round"].max()
-        short = done.index[done < info.rounds]
+        short = [trial for trial in done.index[done < info.rounds] if not _is_over(source, trial)]
         by_asha = sum(trial in stopped for trial in short)
         if by_asha:
             lines.append(f"{method}: ASHA stopped {by_asha} of {len(done)} trials before round {info.rounds}")

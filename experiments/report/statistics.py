@@ -59,7 +59,8 @@ class Estimate:
             method="percentile",
             rng=np.random.default_rng(_SEED),
         )
-        return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+        low, high = sorted(map(float, drawn.confidence_interval))  # of equal values they differ by rounding, either way
+        return low, high
 
 
 @dataclass(frozen=True)
