@@ -103,8 +103,9 @@ class EpisodeState:
 
     def copy(self) -> EpisodeState:
         """For a round to write to; shares the weights, which are replaced and never written to."""
-        arrays: dict[str, Any] = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return dataclasses.replace(self, **arrays)
+        state = copy.copy(self)
+        state.__dict__.update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
+        return state
 
     def to_dict(self) -> dict[str, Any]:
         """A deep copy as plain Python, NumPy and torch values."""
