@@ -104,7 +104,9 @@ class EpisodeState:
     def copy(self) -> EpisodeState:
         """For a round to write to; shares the weights, which are replaced and never written to."""
         state = copy.copy(self)
-        state.__dict__.update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(state, name, value.copy())
         return state
 
     def to_dict(self) -> dict[str, Any]:
