@@ -10,9 +10,9 @@ from torch import nn
 from toy_envs import Bandit, Workers
 
 from bippo_rllib import CentralPPOConfig
-from bippo_rllib.central.update import CentralStep, batch_of, joint_state, update_central
+from bippo_rllib.central.experience import CentralStep, batch_of, joint_state
 from bippo_rllib.learning.adam import StackedAdam
-from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, initial_parameters
 
 CLIENTS, OBS_DIM, HIDDEN = 4, 5, 128
@@ -83,7 +83,7 @@ def test_the_update_equals_plain_pytorch_over_many_rounds(monkeypatch):
     for update in range(15):
         rounds = [random_round(rng, flat), random_round(rng, flat)]
         cut = update % 3 == 2
-        update_central(flat, LAYOUT, adam, batch_of(rounds, [cut, False], 1), PPOSettings())
+        update_policies(flat, LAYOUT, adam, batch_of(rounds, [cut, False], 1), PPOSettings())
         plain.update(rounds, cut)
         assert (ratios[8 * update] == 1.0).all() and (ratios[8 * update + 1] != 1.0).any()
     ours = {name: tensor[0] for name, tensor in LAYOUT.views(flat).items()}
@@ -100,7 +100,7 @@ def test_every_participant_is_a_sample_with_its_rounds_advantage():
         random_round(rng, flat, reward=-1.0, participated=np.array([False, False, False, True])),
     ]
     batch = batch_of(rounds, [False, False], 1)
-    statistics = update_central(flat, LAYOUT, StackedAdam(1, LAYOUT.size), batch, PPOSettings(num_epochs=1))
+    statistics = update_policies(flat, LAYOUT, StackedAdam(1, LAYOUT.size), batch, PPOSettings(num_epochs=1))
     assert float(statistics.advantage) == pytest.approx(-0.04, abs=1e-6)
 
 
@@ -108,7 +108,7 @@ def test_the_clipped_share_is_over_the_participants_of_all_rounds(monkeypatch):
     rng, ratios = np.random.default_rng(0), record_ratios(monkeypatch)
     flat = initial_parameters(LAYOUT, 7, "central#1").unsqueeze(0)
     batch = batch_of([random_round(rng, flat) for _ in range(8)], [False] * 8, 1)
-    statistics = update_central(flat, LAYOUT, StackedAdam(1, LAYOUT.size), batch, PPOSettings())
+    statistics = update_policies(flat, LAYOUT, StackedAdam(1, LAYOUT.size), batch, PPOSettings())
     clipped = [not 0.8 <= ratio <= 1.2 for ratio in ratios[-1][0].tolist()]
     assert statistics.clip_fraction.item() == pytest.approx(sum(clipped) / len(clipped))
     assert 0 < sum(clipped) < len(clipped)

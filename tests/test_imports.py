@@ -53,7 +53,7 @@ EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 #: Beside all of ``envs`` but its Ray executor.
 RAY_FREE = [
     "bippo_rllib",
-    "bippo_rllib.central.update",
+    "bippo_rllib.central.experience",
     "bippo_rllib.deploy.client_selector",
     "bippo_rllib.export",
     "bippo_rllib.learning.adam",

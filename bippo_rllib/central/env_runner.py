@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bippo_rllib.central.experience import CentralStep
 from bippo_rllib.central.policy import CentralPolicy
-from bippo_rllib.central.update import CentralStep
 from bippo_rllib.policies.agents import CENTRAL, policy_of
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.running_episode import Transition, stack_entries

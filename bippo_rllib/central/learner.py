@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bippo_rllib.central.experience import SLOT, CentralStep, batch_of
 from bippo_rllib.central.policy import CentralPolicy
-from bippo_rllib.central.update import SLOT, CentralStep, batch_of, update_central
 from bippo_rllib.learning.adam import StackedAdam
-from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics
+from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, update_policies
 from bippo_rllib.learning.step_learner import StepLearner
 from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.saved_policies import PolicyShape
@@ -58,7 +58,7 @@ class CentralLearner(StepLearner[CentralStep]):
             return None
         batch = batch_of(self._rounds, self._ends, self.config.shared_observations)
         self._rounds, self._ends = [], []
-        return update_central(self.policy.flat, self.policy.layout, self.adam, batch, PPOSettings.of(self.config))
+        return update_policies(self.policy.flat, self.policy.layout, self.adam, batch, PPOSettings.of(self.config))
 
     @property
     def _ids_by_slot(self) -> Sequence[str]:

@@ -12,7 +12,7 @@ from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from bippo_rllib.central.update import joint_state
+from bippo_rllib.central.experience import joint_state
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, initial_parameters
 from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.client_policy import flat_observation_size, two_layers

@@ -9,22 +9,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bippo_rllib.policies.actor_critic import log_prob_participate
+
 
 @dataclass(frozen=True)
-class Sequences:
-    """P sequences of K steps, oldest first, to learn from."""
+class ParticipationBatch:
+    """Full batches of P policies: sequences of K steps, oldest first, with S samples to learn from. Here S = K."""
 
     slots: Tensor  #: ``int64[P]`` slots of the policies that acted in them
     observations: Tensor  #: ``[P, K, obs_dim]`` state acted in
     next_observations: Tensor  #: ``[P, K, obs_dim]`` state after that round
-    log_probs: Tensor  #: ``[P, K, ...]`` log-probs under the policy when it acted
+    log_probs: Tensor  #: ``[P, S]`` log-probs of the samples under the policy when it acted
     rewards: Tensor  #: ``[P, K]`` reward of that round
     ends: Tensor  #: ``bool[P, K]`` True where no later step continues this one
 
+    def log_probs_of(self, logits: Tensor) -> Tensor:
+        """Log-probs ``[P, S]`` of the samples under another policy, from its logits ``[P, K, num_actions]``."""
+        return log_prob_participate(logits)
 
-@dataclass(frozen=True)
-class ParticipationBatch(Sequences):
-    """The full batches of P policies, K participations each; ``log_probs`` are ``[P, K]`` log pi(participate | s)."""
+    def of_samples(self, steps: Tensor) -> Tensor:
+        """What the samples' steps have: ``[P, K]`` -> ``[P, S]``."""
+        return steps
 
 
 class ParticipationBuffer:

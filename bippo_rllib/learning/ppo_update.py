@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bippo_rllib.learning.adam import Moments, StackedAdam
+from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.objectives import clip_fraction, gae, ppo_loss
-from bippo_rllib.learning.participation_buffer import ParticipationBatch, Sequences
-from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, log_prob_participate
+from bippo_rllib.learning.participation_buffer import ParticipationBatch
+from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def update_policies(
 ) -> UpdateStatistics:
     """Updates the policies of ``batch`` in place; every other row of parameters and moments keeps its bits.
 
-    V is computed once before the first epoch and then fixed; each epoch is one full-batch Adam step.
+    V is computed once before the first epoch and then fixed; each epoch is one full-batch Adam step on the mean loss of
+    each policy's samples.
 
     Args:
         flat: ``[N, size]`` parameters of all policies.
@@ -70,91 +71,50 @@ def update_policies(
         settings: Hyper-parameters.
     """
     updated, moments = flat[batch.slots], adam.gather(batch.slots)
-    advantages, returns = estimate_advantages(layout.views(updated), batch, settings)
-
-    def losses(leaf: Tensor) -> tuple[Tensor, Tensor]:
-        parameters = layout.views(leaf)
-        logits = actor_logits(parameters, batch.observations)
-        log_probs, values = log_prob_participate(logits), state_values(parameters, batch.observations, settings)
-        return total_loss(log_probs, batch.log_probs, advantages, values, returns, logits, settings), log_probs
-
-    first, last, log_probs = run_epochs(updated, moments, adam, losses, settings)
-    flat[batch.slots] = updated
-    adam.scatter(batch.slots, moments)
-    clipped = clip_fraction(log_probs, batch.log_probs, settings.clip_param)
-    return UpdateStatistics(batch.slots, first, last, advantages.mean(dim=-1), clipped)
-
-
-def run_epochs(
-    updated: Tensor,
-    moments: Moments,
-    adam: StackedAdam,
-    losses: Callable[[Tensor], tuple[Tensor, Tensor]],
-    settings: PPOSettings,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """``num_epochs`` Adam steps on P rows, in place.
-
-    Args:
-        updated: ``[P, size]`` parameters.
-        moments: Adam moments of these P rows, updated in place.
-        adam: The optimiser.
-        losses: Parameters -> losses ``[P]``, whose sum has independent gradients, and the samples' log-probs
-            ``[P, K]``.
-        settings: Hyper-parameters.
-
-    Returns:
-        Losses ``[P]`` before the first and before the last step, and the log-probs before the last.
-    """
-    seen: list[Tensor] = []
+    advantages, returns = map(batch.of_samples, _advantages(layout.views(updated), batch, settings))
+    losses: list[Tensor] = []
     for _ in range(settings.num_epochs):
         leaf = updated.detach().requires_grad_(True)
-        loss, log_probs = losses(leaf)
-        seen.append(loss.detach())
-        (gradients,) = torch.autograd.grad(loss.sum(), leaf)
+        parameters = layout.views(leaf)
+        logits = actor_logits(parameters, batch.observations)
+        log_probs = batch.log_probs_of(logits)
+        values = batch.of_samples(_state_values(parameters, batch.observations, settings))
+        loss = ppo_loss(
+            log_probs,
+            batch.log_probs,
+            advantages,
+            values,
+            returns,
+            clip_param=settings.clip_param,
+            vf_loss_coeff=settings.vf_loss_coeff if settings.use_critic else 0.0,
+            vf_clip_param=settings.vf_clip_param,
+        ) - _entropy_bonus(logits, settings)
+        losses.append(loss.detach())
+        (gradients,) = torch.autograd.grad(loss.sum(), leaf)  # of independent losses
         if settings.grad_clip is not None:
             gradients = _clip_per_policy(gradients, settings.grad_clip)
         adam.step(updated, gradients, moments, settings.lr)
-    return seen[0], seen[-1], log_probs.detach()
+    flat[batch.slots] = updated
+    adam.scatter(batch.slots, moments)
+    clipped = clip_fraction(log_probs.detach(), batch.log_probs, settings.clip_param)
+    return UpdateStatistics(batch.slots, losses[0], losses[-1], advantages.mean(dim=-1), clipped)
 
 
 @torch.no_grad()
-def estimate_advantages(
-    parameters: Mapping[str, Tensor], batch: Sequences, settings: PPOSettings
+def _advantages(
+    parameters: Mapping[str, Tensor], batch: ParticipationBatch, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
     """Advantages and returns ``[P, K]`` under the critics of ``parameters``, or without any."""
-    values = state_values(parameters, batch.observations, settings)
-    next_values = state_values(parameters, batch.next_observations, settings)
+    values = _state_values(parameters, batch.observations, settings)
+    next_values = _state_values(parameters, batch.next_observations, settings)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)
 
 
-def state_values(parameters: Mapping[str, Tensor], observations: Tensor, settings: PPOSettings) -> Tensor:
+def _state_values(parameters: Mapping[str, Tensor], observations: Tensor, settings: PPOSettings) -> Tensor:
     """V of observations ``[P, K, obs_dim]`` -> ``[P, K]``: 0 without critics, whose pass is then left out."""
     if not settings.use_critic:
         return observations.new_zeros(observations.shape[:-1])
     return critic_values(parameters, observations)
-
-
-def total_loss(
-    log_probs: Tensor,
-    old_log_probs: Tensor,
-    advantages: Tensor,
-    values: Tensor,
-    returns: Tensor,
-    logits: Tensor,
-    settings: PPOSettings,
-) -> Tensor:
-    """``ppo_loss`` of P policies, lowered by the entropy bonus of their ``logits``; ``[P]``."""
-    loss = ppo_loss(
-        log_probs,
-        old_log_probs,
-        advantages,
-        values,
-        returns,
-        clip_param=settings.clip_param,
-        vf_loss_coeff=settings.vf_loss_coeff if settings.use_critic else 0.0,
-        vf_clip_param=settings.vf_clip_param,
-    )
-    return loss - _entropy_bonus(logits, settings)
 
 
 def _entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
