@@ -43,7 +43,7 @@ class TrialHere:
 
 
 class TunerHere:
-    """``tune.Tuner`` as far as studies use it: one trial after the other, in this process.
+    """``tune.Tuner`` as far as studies use it: one trial after the other, in this process and, if asked for, one actor.
 
     A process for each trial takes six seconds to import RLlib. That Tune's own give the same rows is proved wherever a
     study begun here is resumed there.
@@ -52,7 +52,9 @@ class TunerHere:
     def __init__(
         self, trainable: type, *, param_space: dict[str, Any], tune_config: tune.TuneConfig, run_config: tune.RunConfig
     ) -> None:
-        self._trainable, self._space, self._run = trainable, param_space, run_config
+        self._new_trainable, self._space, self._run = trainable, param_space, run_config
+        self._trainable: Any = None
+        self._reuse_actors = tune_config.reuse_actors
         self._name_of, self._scheduler = tune_config.trial_dirname_creator, tune_config.scheduler or FIFOScheduler()
 
     def fit(self) -> list[SimpleNamespace]:
@@ -61,12 +63,19 @@ class TunerHere:
         try:
             return [self._run_trial(point) for _, point in generate_variants(self._space)]
         finally:
+            self._stop()
             os.chdir(here)  # a trial goes to a folder of its own
 
     def _run_trial(self, point: dict[str, Any]) -> SimpleNamespace:
         run, scheduler, trial = self._run, self._scheduler, TrialHere(point, self._name_of(TrialHere(point)))
         storage = StorageContext(run.storage_path, run.name, trial_dir_name=trial.name)
-        trainable = self._trainable(point, storage=storage)
+        if not self._reuse_actors:
+            self._stop()
+        if self._trainable is None:
+            self._trainable = self._new_trainable(point, storage=storage)
+        else:
+            assert self._trainable.reset(point, storage=storage)
+        trainable = self._trainable
         scheduler.on_trial_add(None, trial)
         over, every = False, run.checkpoint_config.checkpoint_frequency
         while not over:
@@ -77,8 +86,12 @@ class TunerHere:
             if over or result["training_iteration"] % every == 0:
                 trainable.save()
         scheduler.on_trial_complete(None, trial, result)
-        trainable.stop()
         return SimpleNamespace(path=storage.trial_fs_path, error=None)
+
+    def _stop(self) -> None:
+        if self._trainable is not None:
+            self._trainable.stop()
+            self._trainable = None
 
 
 class Snapshot(tune.Callback):

@@ -200,6 +200,8 @@ def test_a_search_cut_short_goes_on_with_the_same_draws_and_decisions(
     assert "resuming 2 trials of 12 rounds (of 3 trials)" in capsys.readouterr().out
     assert (copy / "bippo-seed7-00000" / ROWS_FILE).read_bytes() == before
     assert_same_rows(copy, undisturbed)
+    last = [(copy / f"bippo-seed7-0000{n}" / "result.json").read_text().splitlines()[-1] for n in (1, 2)]
+    assert len({json.loads(line)["pid"] for line in last}) == 1  # a process takes one trial after the other
     rows = read_rows(copy)
     assert rows["setting"].nunique() == 3
     # One trial at a time, so ASHA's decisions are the same too; some of them stopped a trial.

@@ -149,6 +149,21 @@ def test_rows_depend_neither_on_the_trials_beside_nor_on_the_process(
     pd.testing.assert_frame_equal(same, expected, check_exact=True)
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_all_ours"),
+    [
+        ({}, True),
+        ({"settings": {"env.model": "cnn_small", "lr": 0.1}, "search": {"env.alpha": "uniform(0.1, 1)"}}, True),
+        ({"methods": ("bippo", "mine:in_turn")}, False),
+        ({"settings": {"env.energy_meter": "mine:joules"}}, False),
+        ({"search": {"env.model": "choice(['cnn', 'mine:build'])"}, "num_samples": 8}, False),
+    ],
+)
+def test_a_users_own_code_gets_a_process_for_each_trial(tmp_path, changes, is_all_ours) -> None:
+    study = tiny_study(tmp_path, **{"methods": METHODS, "seeds": (7,), **changes})
+    assert study.is_all_ours == is_all_ours
+
+
 def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, list[Failure]]) -> None:
     folder, (failure,) = ended
     assert failure.trial == "broken-seed28"
@@ -257,5 +272,7 @@ def test_a_trial_ends_where_all_clients_have_left_and_is_not_run_again(tune_here
     leaving = tiny_study(tmp_path / "leaving", methods=("ppo",), seeds=(7,), settings={"env.churn_leave_rate": 1.0})
     assert run_study(leaving) == []
     assert read_rows(leaving.results_dir)["round"].tolist() == [1]
-    assert build_report(leaving.results_dir).shortfalls == ["ppo with seed 7 has 1 of 3 rounds"]
+    assert build_report(leaving.results_dir).shortfalls == [
+        "ppo with seed 7 has 1 of 3 rounds, after which no client was left"
+    ]
     assert finished(leaving.results_dir / "ppo-seed7", rounds=3)

@@ -114,6 +114,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
         tune_config=tune.TuneConfig(
             search_alg=BasicVariantGenerator(max_concurrent=placement.side_by_side),
             scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
+            reuse_actors=study.is_all_ours,
             trial_dirname_creator=_trial_name,
             trial_name_creator=_trial_name,
         ),

@@ -91,6 +91,12 @@ class Study:
         return replace(self.execution, device=self.federation.get("device", self.execution.device))
 
     @property
+    def is_all_ours(self) -> bool:
+        """Whether trials run no code of a user's, which may remember one trial in the next one of its process."""
+        named = [*self.methods, *self.settings.values(), *(value for draw in self.draws for value in draw.values())]
+        return not any(isinstance(name, str) and is_import(name) for name in named)
+
+    @property
     def run_info(self) -> RunInfo:
         """What run.json says about the study."""
         return RunInfo(

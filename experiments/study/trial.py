@@ -105,6 +105,15 @@ class StudyTrial(Bippo):
             for callback in self._row_callbacks():
                 callback.on_policies_loaded(self)
 
+    def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
+        """Begins another trial in this process, whose imports take longer than many a trial.
+
+        Not ``reset_config``: after that, Tune sets to 0 what a resumed trial has restored.
+        """
+        self.stop()
+        StudyTrial.__init__(self, new_config, storage=storage)
+        return True
+
     @classmethod
     def default_resource_request(cls, config: Any) -> tune.PlacementGroupFactory:
         """A bundle for each FL actor; without actors one core, and the trial's share of a GPU if it trains on one.
