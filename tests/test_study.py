@@ -52,9 +52,9 @@ def tiny_study(folder: Path, **changes: object) -> Study:
 
 @pytest.fixture(scope="module")
 def ended(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Failure]]:
-    """Two methods and one that there is not, two trials at a time."""
+    """Two methods side by side, and one that there is not in a process of theirs."""
     folder = tmp_path_factory.mktemp("study") / "side-by-side"
-    return folder, run_study(tiny_study(folder, methods=("broken", *METHODS), seeds=(28,), parallel_trials=2))
+    return folder, run_study(tiny_study(folder, methods=(*METHODS, "broken"), seeds=(28,), parallel_trials=2))
 
 
 @pytest.fixture(scope="module")
