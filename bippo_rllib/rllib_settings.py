@@ -22,7 +22,7 @@ HONOURED: dict[str, str] = {
         callbacks_class callbacks_on_algorithm_init callbacks_on_checkpoint_loaded callbacks_on_environment_created
         callbacks_on_episode_created callbacks_on_episode_start callbacks_on_episode_step callbacks_on_episode_end
         callbacks_on_evaluate_start callbacks_on_evaluate_end callbacks_on_sample_end callbacks_on_train_result
-        stats_cls_lookup log_level _validate_config
+        stats_cls_lookup log_level log_sys_usage _validate_config
     """,
 }
 
@@ -60,7 +60,7 @@ CANNOT_MATTER: dict[str, str] = {
     """,
     "details of the old API stack, which is refused": """
         policy_map_capacity remote_env_batch_wait_ms update_worker_filter_stats use_worker_filter_stats
-        sampler_perf_stats_ema_coef sync_filters_on_rollout_workers_timeout_s log_sys_usage
+        sampler_perf_stats_ema_coef sync_filters_on_rollout_workers_timeout_s
         _disable_initialize_loss_from_dummy_batch
     """,
     "details of offline data and its evaluation, which are refused": """

@@ -247,7 +247,7 @@ def test_nothing_changes_before_the_first_event():
 
 @pytest.mark.usefixtures("any_executor")
 @pytest.mark.parametrize(
-    "fields", [{"churn": EVENTS}, {"churn_leave_rate": 0.3, "churn_return_rate": 0.5, "rounds": 7, "with_loss": True}]
+    "fields", [{"churn": EVENTS}, {"churn_leave_rate": 0.3, "churn_return_rate": 0.5, "rounds": 5, "with_loss": True}]
 )
 def test_states_and_pickles_of_any_round_go_on_bit_for_bit(fields):
     fields = TINY | {"local_epochs": 1, "on_overrun": "drop"} | fields

@@ -228,7 +228,7 @@ def test_a_search_is_for_methods_that_learn() -> None:
 
 
 def test_an_interrupted_study_reports_what_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], blank_figures: None
 ) -> None:
     def interrupted(study: Study) -> None:
         write_trial(study.results_dir, make_rows([0.5] * 12))
@@ -274,7 +274,7 @@ def test_signals_are_as_before_and_the_way_to_go_on_is_said_before_ray_lets_go_o
 
 
 def test_failed_trials_are_named_and_the_others_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], blank_figures: None
 ) -> None:
     def half_failed(study: Study) -> list[Failure]:
         write_trial(study.results_dir, make_rows([0.5] * 12))

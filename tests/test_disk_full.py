@@ -72,6 +72,7 @@ def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
     assert line.endswith(f"resume with: python -m experiments.tune_bippo --resume {tmp_path}")
     assert not (tmp_path / "fedavg-seed7" / ROWS_FILE).exists()  # the whole study stops, not one trial after the other
     monkeypatch.setattr(tune, "Tuner", TunerHere)
+    monkeypatch.setattr(tune_bippo, "_print_report", lambda study: None)
     assert tune_bippo.main(["--resume", str(tmp_path)]) == 0
     assert read_rows(tmp_path).groupby("method")["round"].apply(list).to_dict() == {
         "bippo": [1, 2, 3, 4, 5],

@@ -14,6 +14,7 @@ from source_tree import ROOT, modules
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+@pytest.mark.slow
 def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address, tmp_path):
     """Beside a foreign package called ``envs``."""
     page = (ROOT / "docs" / "using-bippo-elsewhere.md").read_text(encoding="utf-8")

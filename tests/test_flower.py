@@ -74,19 +74,22 @@ def weights(value):
     return ArrayRecord({"w": Array(np.array([value]))})
 
 
-def selector(tmp_path):
+@pytest.fixture(scope="module")
+def checkpoint(ray_session, tmp_path_factory):
     keywords = METHODS["bippo-r"].with_requirements({**TINY, "num_clients": 6})
     config = METHODS["bippo-r"].make_config().environment(envs.parallel_env, env_config=keywords)
     algo = config.debugging(seed=7, log_level="ERROR").build_algo()
-    return ClientSelector.load(algo.save_to_path(tmp_path / "checkpoint"))
+    path = algo.save_to_path(tmp_path_factory.mktemp("selector"))
+    algo.stop()
+    return path
 
 
 def run(strategy, nodes, rounds=3):
     return strategy.start(nodes, weights(0.25), num_rounds=rounds)
 
 
-def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget(ray_session, tmp_path):
-    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J)
+def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget(checkpoint):
+    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J)
     result = run(strategy, nodes)
     # All evaluate before the first round and after each; in between the selected ones train.
     kinds = [kind for kind, _ in nodes.sent]
@@ -101,17 +104,17 @@ def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget(ray_se
     assert all(0 < metrics["energy-j"] <= BUDGET_J for metrics in result.train_metrics_clientapp.values())
 
 
-def test_a_node_that_does_not_reply_is_not_selected(ray_session, tmp_path):
+def test_a_node_that_does_not_reply_is_not_selected(checkpoint):
     nodes = Nodes()
     nodes.silent = {0, 1, 2, 3}
-    run(BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J), nodes)
+    run(BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J), nodes)
     assert {client for kind, client in nodes.sent if kind == "train"} == {4, 5}
 
 
 @pytest.mark.parametrize("learn", ["accuracies", "effects"])
-def test_the_selector_learns_as_if_it_was_told_by_hand(ray_session, tmp_path, learn):
-    by_hand = selector(tmp_path)
-    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(tmp_path / "checkpoint"), BUDGET_J, learn=learn)
+def test_the_selector_learns_as_if_it_was_told_by_hand(checkpoint, learn):
+    by_hand = ClientSelector.load(checkpoint)
+    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J, learn=learn)
     result = run(strategy, Nodes(), rounds=4)
     weight, names = 0.25, [f"client_{client:03d}" for client in range(6)]
     for server_round in range(1, 5):
@@ -128,8 +131,8 @@ def test_the_selector_learns_as_if_it_was_told_by_hand(ray_session, tmp_path, le
     assert strategy.selector.suggestions(reports, BUDGET_J) == pytest.approx(by_hand.suggestions(reports, BUDGET_J))
 
 
-def test_what_cannot_work_is_said_in_one_line(ray_session, tmp_path):
-    chooser = selector(tmp_path)
+def test_what_cannot_work_is_said_in_one_line(checkpoint):
+    chooser = ClientSelector.load(checkpoint)
     with pytest.raises(ValueError, match="learn is 'all'; choose 'accuracies', 'effects' or None"):
         BudgetedStrategy(FedAvg(), chooser, BUDGET_J, learn="all")
     with pytest.raises(ValueError, match=r"FedAvg leaves out \[.*\]; give it fraction_train=1.0"):
@@ -189,8 +192,8 @@ def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tm
     assert "mean accuracy 0." in done.stdout, done.stdout + done.stderr
 
 
-def test_a_node_that_goes_offline_after_its_selection_is_left_out(ray_session, tmp_path):
-    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J)
+def test_a_node_that_goes_offline_after_its_selection_is_left_out(checkpoint):
+    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J)
     run(strategy, nodes, rounds=1)
     nodes.sent.clear()
     nodes.get_node_ids = lambda: [100, 101]
@@ -203,7 +206,9 @@ def test_a_node_that_goes_offline_after_its_selection_is_left_out(ray_session, t
     assert metrics["energy-j"] == sum(COSTS_J[node - 100] for node in sent) and metrics["num-selected"] == len(sent)
 
 
-def test_two_nodes_of_the_same_name_are_refused(ray_session, tmp_path):
-    strategy = BudgetedStrategy(FedAvg(), selector(tmp_path), BUDGET_J, client_of=lambda node_id, metrics: "same")
+def test_two_nodes_of_the_same_name_are_refused(checkpoint):
+    strategy = BudgetedStrategy(
+        FedAvg(), ClientSelector.load(checkpoint), BUDGET_J, client_of=lambda node_id, metrics: "same"
+    )
     with pytest.raises(ValueError, match=r"nodes 10\d and 10\d both reply as 'same'; give each its own"):
         run(strategy, Nodes())

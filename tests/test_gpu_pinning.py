@@ -30,6 +30,9 @@ def two_gpus(ray_cluster: Any, ray_session: None, monkeypatch: pytest.MonkeyPatc
 def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other(
     two_gpus: None, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """And what is more than both nodes have is refused."""
+    with pytest.raises(ValueError, match=r"need 3 CPUs and 3 GPUs = .* has 4 CPUs and 2 GPUs on 2 nodes"):
+        new_executor(envs.FederationConfig(num_clients=4, executor="ray", num_actors=3, gpus_per_actor=1))
     found = []
     for settings in ({"gpus_per_actor": 0.5}, {}):
         with caplog.at_level(logging.WARNING, "envs"):

@@ -136,6 +136,7 @@ def test_one_file_of_envs_knows_ray() -> None:
     assert [module for module, path in modules("envs").items() if "ray" in packages_imported(path)] == [KNOWS_RAY]
 
 
+@pytest.mark.slow
 def test_every_module_imports_where_what_only_posix_has_is_missing() -> None:
     """As on Windows, which this runs on no more than on macOS: other packages see to themselves and come first."""
     found = {module: path for package in FLOORS for module, path in modules(package).items()}
@@ -165,6 +166,7 @@ print(len(set(found) & sys.modules.keys()))
     assert int(imported) == len(found)
 
 
+@pytest.mark.slow
 def test_what_needs_no_ray_works_in_a_process_without_it() -> None:
     """And training on digits loads nothing that takes seconds more than torch does."""
     ray_free = [*RAY_FREE, *(module for module in modules("envs") if module != KNOWS_RAY)]

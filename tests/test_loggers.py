@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import metadata
 
 from experiments import tune_bippo
 from experiments.results.rows import read_rows
@@ -28,12 +26,16 @@ def results(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         patch.setenv("WANDB_MODE", "offline")
+        patch.setattr(tune_bippo, "_print_report", lambda study: None)
         assert tune_bippo.main([*ARGUMENTS.split(), "--results-dir", str(folder)]) == 0
     return folder
 
 
 @pytest.mark.slow
 def test_tensorboard_has_the_rows_in_groups_and_the_settings(results: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import metadata
+
     rows, logs = read_rows(results), EventAccumulator(str(results / "bippo-seed7")).Reload()
     tags = logs.Tags()["scalars"]
     assert {tag.partition("/")[0] for tag in tags} == {"accuracy", "energy", "selection", "learning", "time", "rllib"}

@@ -67,7 +67,7 @@ def row(implementation=BIPPO, rule="20", clients=1000, trained=20, rounds=50, **
 def test_as_many_take_part_as_asked_for(ray_session, who, clients, trained):
     from experiments.benchmark.rl.measure import measure
 
-    found = measure(Case(who, str(trained), clients, trained, 40))
+    found = measure(Case(who, str(trained), clients, trained, 10))
     assert min(found.forward_ms, found.sampler_ms, found.bookkeeping_ms, found.learner_ms) > 0.0
     # Batch 2 and the same clients in every round: each is updated in every second one.
     assert found.updates_per_round == trained / 2

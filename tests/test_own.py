@@ -133,6 +133,7 @@ def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
         "macs_per_sample": 64 * 32 + 32 * 10,
     }
     shutil.rmtree(max(Path("r/mine.in_turn-seed7").glob("checkpoint_*")))  # killed before the last one was written
+    monkeypatch.setattr(tune_bippo, "_print_report", lambda study: None)
     assert tune_bippo.main(["--resume", "r"]) == 0
     assert "resuming 1 trial" in capsys.readouterr().out
     pd.testing.assert_frame_equal(read_rows("r").drop(columns=list(TIMING_COLUMNS)), rows, check_exact=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 from row_factory import make_rows, write_trial
 
 from experiments.methods import METHODS
@@ -39,12 +38,6 @@ RESOLVED = FederationRecord(
     clients=CLIENTS,
 )
 HIGH, LOW = [0.9] * 12, [0.5] * 12
-
-
-@pytest.fixture
-def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of figures without drawing them."""
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).touch())
 
 
 def test_table_golden(tmp_path: Path) -> None:

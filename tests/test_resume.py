@@ -178,11 +178,17 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
 
 SEARCH = ["--methods", "bippo", "--seeds", "7", "--rounds", "12", "--checkpoint-every", "2", "--parallel-trials", "1"]
 SEARCH += ["--search", "lr=loguniform(1e-4,1e-1)", "epsilon_decay=uniform(0.5,0.9)", "--num-samples", "3"]
+SIX_CLIENTS = ["--set", "env.num_clients=6", "env.local_epochs=1", "env.budget_share=0.6"]
+SEARCH += SIX_CLIENTS
 
 
 @pytest.mark.slow
 def test_a_search_cut_short_goes_on_with_the_same_draws_and_decisions(
-    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ray_session: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    blank_figures: None,
 ) -> None:
     undisturbed, copy = tmp_path / "undisturbed", tmp_path / "copy"
     with monkeypatch.context() as patch:
@@ -234,7 +240,7 @@ def test_a_study_with_churn_reads_back_unchanged(tmp_path: Path) -> None:
 def study_arguments(folder: Path, *more: str) -> list[str]:
     """Three methods whose learners, samplers and states differ."""
     study = ["--methods", "bippo", "ppo", "oort", "--seeds", "7", "--checkpoint-every", "2", "--parallel-trials", "1"]
-    return [*study, "--results-dir", str(folder), *more]
+    return [*study, *SIX_CLIENTS, "--results-dir", str(folder), *more]
 
 
 @pytest.mark.slow

@@ -52,9 +52,9 @@ def tiny_study(folder: Path, **changes: object) -> Study:
 
 @pytest.fixture(scope="module")
 def ended(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Failure]]:
-    """Two methods side by side, and one that there is not in a process of theirs."""
+    """Two methods side by side, after one that there is not, and before another one, in a process of theirs."""
     folder = tmp_path_factory.mktemp("study") / "side-by-side"
-    return folder, run_study(tiny_study(folder, methods=(*METHODS, "broken"), seeds=(28,), parallel_trials=2))
+    return folder, run_study(tiny_study(folder, methods=("broken", *METHODS, "wrong"), seeds=(28,), parallel_trials=2))
 
 
 @pytest.fixture(scope="module")
@@ -165,11 +165,12 @@ def test_a_users_own_code_gets_a_process_for_each_trial(tmp_path, changes, is_al
 
 
 def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, list[Failure]]) -> None:
-    folder, (failure,) = ended
-    assert failure.trial == "broken-seed28"
-    assert failure.cause.startswith("ValueError: unknown method 'broken': known are bippo, ippo")
-    assert "ValueError" in Path(failure.error_file).read_text()
-    assert build_report(folder).shortfalls == ["broken with seed 28 has no rows"]
+    folder, failures = ended
+    assert [failure.trial for failure in failures] == ["broken-seed28", "wrong-seed28"]
+    for name, failure in zip(("broken", "wrong"), failures, strict=True):
+        assert failure.cause.startswith(f"ValueError: unknown method '{name}': ")
+        assert "ValueError" in Path(failure.error_file).read_text()
+    assert build_report(folder).shortfalls == ["broken with seed 28 has no rows", "wrong with seed 28 has no rows"]
 
 
 def test_a_point_of_the_search_space_becomes_a_config() -> None:
