@@ -61,9 +61,10 @@ class TunerHere:
         """Path and error of each trial; what a trial raises is raised."""
         here = os.getcwd()
         try:
-            return [self._run_trial(point) for _, point in generate_variants(self._space)]
-        finally:
+            results = [self._run_trial(point) for _, point in generate_variants(self._space)]
             self._stop()
+            return results
+        finally:
             os.chdir(here)  # a trial goes to a folder of its own
 
     def _run_trial(self, point: dict[str, Any]) -> SimpleNamespace:

@@ -124,7 +124,7 @@ def test_infeasible_requests_are_refused_with_the_numbers(kind, train, test, mes
 
 
 @pytest.mark.parametrize(
-    ("kept", "fix"), [(20, "lower test_samples or num_clients to some 25 %"), (0, "use data that")]
+    ("kept", "fix"), [(20, "lower test_samples or num_clients to some 25 %"), (0, "use other data")]
 )
 def test_what_a_class_lacks_is_said_with_what_would_fit(kept, fix):
     """20 clients take each class; of class 3 the test split has a quarter of what they want, or none."""

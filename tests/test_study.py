@@ -106,7 +106,7 @@ def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
 def test_the_results_folder_holds_logs_checkpoints_and_provenance(results: Path) -> None:
     trials = sorted(path.name for path in results.iterdir() if path.is_dir())
     ran = ["bippo-seed28", "fedavg-seed28"]
-    assert trials == [*ran[:1], "broken-seed28", *ran[1:]]
+    assert trials == ["bippo-seed28", "broken-seed28", "fedavg-seed28", "wrong-seed28"]
     for trial in ran:
         assert list((results / trial).glob("events.out.tfevents.*"))
         assert list((results / trial).glob("checkpoint_*"))
@@ -150,18 +150,20 @@ def test_rows_depend_neither_on_the_trials_beside_nor_on_the_process(
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_all_ours"),
+    ("changes", "share"),
     [
         ({}, True),
         ({"settings": {"env.model": "cnn_small", "lr": 0.1}, "search": {"env.alpha": "uniform(0.1, 1)"}}, True),
+        ({"settings": {"env.device": "cuda:0", "env.churn_trace": "C:/trace.csv", "env.compile": False}}, True),
         ({"methods": ("bippo", "mine:in_turn")}, False),
+        ({"settings": {"env.compile": True}}, False),
         ({"settings": {"env.energy_meter": "mine:joules"}}, False),
         ({"search": {"env.model": "choice(['cnn', 'mine:build'])"}, "num_samples": 8}, False),
     ],
 )
-def test_a_users_own_code_gets_a_process_for_each_trial(tmp_path, changes, is_all_ours) -> None:
+def test_what_may_remember_a_trial_gets_a_process_for_each(tmp_path, changes, share) -> None:
     study = tiny_study(tmp_path, **{"methods": METHODS, "seeds": (7,), **changes})
-    assert study.is_all_ours == is_all_ours
+    assert study.share_processes == share
 
 
 def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, list[Failure]]) -> None:
@@ -170,6 +172,7 @@ def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, l
     for name, failure in zip(("broken", "wrong"), failures, strict=True):
         assert failure.cause.startswith(f"ValueError: unknown method '{name}': ")
         assert "ValueError" in Path(failure.error_file).read_text()
+    assert "in step" in Path(failures[1].error_file).read_text()  # in the process of another trial
     assert build_report(folder).shortfalls == ["broken with seed 28 has no rows", "wrong with seed 28 has no rows"]
 
 

@@ -134,8 +134,8 @@ def _deal(
     wanted = counts.sum(axis=0)
     if (wanted > available).any():
         label = int(np.argmax(wanted / np.maximum(available, 0.5)))
-        share = 100 * int(available[label]) // int(wanted[label])
-        fix = f"lower {split}_samples or num_clients to some {share} %" if share else "use data that has some"
+        share = max(1, 100 * int(available[label]) // int(wanted[label]))
+        fix = f"lower {split}_samples or num_clients to some {share} %" if available[label] else "use other data"
         raise ValueError(
             f"class {label}: the clients want {wanted[label]} {split} samples, the {split} split has "
             f"{available[label]}; {fix}"

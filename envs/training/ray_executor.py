@@ -268,7 +268,7 @@ def _resources(amounts: dict[str, float]) -> Resources:
 
 @functools.cache
 def _log_cpu(on_cpu: int, num_actors: int, hold_gpus: bool) -> None:
-    """Once per process."""
+    """Once per process for each number of them."""
     if hold_gpus:
         found = f"{on_cpu} of {num_actors} FL actors hold GPUs that torch cannot use and train on the CPU"
         logger.warning("no CUDA on their node: %s; install torch with CUDA there, or use gpus_per_actor=0", found)

@@ -102,7 +102,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
     from ray.tune.search.basic_variant import BasicVariantGenerator
 
     from experiments.study.row_callback import ROLLING_ACCURACY
-    from experiments.study.scheduler import SeedwiseASHA
+    from experiments.study.scheduler import InTurn, SeedwiseASHA
     from experiments.study.study_end import StudyEnd
     from experiments.study.tensorboard import TensorBoardLogger
     from experiments.study.trial import StudyTrial, param_space
@@ -113,8 +113,8 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
         param_space=param_space(study, placement),
         tune_config=tune.TuneConfig(
             search_alg=BasicVariantGenerator(max_concurrent=placement.side_by_side),
-            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else None,
-            reuse_actors=study.is_all_ours,
+            scheduler=SeedwiseASHA(ROLLING_ACCURACY, study.rounds, journal) if study.search else InTurn(),
+            reuse_actors=study.share_processes,
             trial_dirname_creator=_trial_name,
             trial_name_creator=_trial_name,
         ),

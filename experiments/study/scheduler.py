@@ -1,4 +1,4 @@
-"""ASHA for a search over several methods and seeds, which a resumed search continues where it was."""
+"""Trials in turn; and for a search ASHA over several methods and seeds, which a resumed one continues where it was."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ class _NamedTrial:
     trial_id: str
 
 
-class SeedwiseASHA(FIFOScheduler):
+class InTurn(FIFOScheduler):
+    """Leaves it to Tune to start what is pending.
+
+    Asked for one trial to start now, FIFO names the first that is pending, also one whose process is about to start:
+    Tune then gives it the process that has become free, and ends its own.
+    """
+
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
+        """None in particular."""
+        return None
+
+
+class SeedwiseASHA(InTurn):
     """One ASHA per method and seed, so that a setting only ever competes with other settings on the same data.
 
     Seeds draw different samples, and some are harder: with one ASHA for all, it would stop the hard seeds, not the bad

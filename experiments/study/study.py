@@ -91,10 +91,14 @@ class Study:
         return replace(self.execution, device=self.federation.get("device", self.execution.device))
 
     @property
-    def is_all_ours(self) -> bool:
-        """Whether trials run no code of a user's, which may remember one trial in the next one of its process."""
-        named = [*self.methods, *self.settings.values(), *(value for draw in self.draws for value in draw.values())]
-        return not any(isinstance(name, str) and is_import(name) for name in named)
+    def share_processes(self) -> bool:
+        """Whether trials may follow each other in one process.
+
+        Not where something may remember the last one: code of a user's, and what ``torch.compile`` has compiled.
+        """
+        settings = [{**self.settings, **draw} for draw in self.draws]
+        own = [each.get(f"env.{name}") for each in settings for name in ("model", "dataset", "energy_meter")]
+        return not any(map(is_import, [*self.methods, *own])) and not any(each.get("env.compile") for each in settings)
 
     @property
     def run_info(self) -> RunInfo:

@@ -86,6 +86,8 @@ def config_of(space: Mapping[str, Any]) -> BippoConfig:
 class StudyTrial(Bippo):
     """Bippo for a point of a study's search space: one torch thread, and rows that survive a kill."""
 
+    _error: Exception | None = None
+
     def __init__(self, config: Any = None, **kwargs: Any) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         torch.set_num_threads(1)
@@ -108,11 +110,21 @@ class StudyTrial(Bippo):
     def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
         """Begins another trial in this process, whose imports take longer than many a trial.
 
-        Not ``reset_config``: after that, Tune sets to 0 what a resumed trial has restored.
+        Not ``reset_config``: after that, Tune sets to 0 what a resumed trial has restored. What goes wrong is raised in
+        the first step: after an error in here, Tune would keep one process more than there are trials.
         """
         self.stop()
-        StudyTrial.__init__(self, new_config, storage=storage)
+        try:
+            StudyTrial.__init__(self, new_config, storage=storage)
+        except Exception as error:
+            self._error = error
         return True
+
+    def step(self) -> Any:
+        """One round."""
+        if self._error is not None:
+            raise self._error
+        return super().step()
 
     @classmethod
     def default_resource_request(cls, config: Any) -> tune.PlacementGroupFactory:
