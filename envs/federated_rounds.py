@@ -133,9 +133,6 @@ class FederatedRounds(ParallelEnv):
 
     metadata: ClassVar[dict[str, Any]] = {"name": "federated_rounds_v0", "render_modes": [], "is_parallelizable": True}
 
-    _state: EpisodeState | None
-    _clients: dict[str, int]
-
     def __init__(
         self,
         config: FederationConfig | None = None,
@@ -152,6 +149,7 @@ class FederatedRounds(ParallelEnv):
         self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
             name: gymnasium.spaces.Discrete(2) for name in federation.names
         }
+        self._state: EpisodeState | None
         self._begin(None)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:

@@ -30,9 +30,6 @@ def two_gpus(ray_cluster: Any, ray_session: None, monkeypatch: pytest.MonkeyPatc
 def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other(
     two_gpus: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And what is more than both nodes have is refused."""
-    with pytest.raises(ValueError, match=r"need 3 CPUs and 3 GPUs = .* has 4 CPUs and 2 GPUs on 2 nodes"):
-        new_executor(envs.FederationConfig(num_clients=4, executor="ray", num_actors=3, gpus_per_actor=1))
     found = []
     for settings in ({"gpus_per_actor": 0.5}, {}):
         with caplog.at_level(logging.WARNING, "envs"):
@@ -44,8 +41,8 @@ def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other(
     # With 0.5 each four share two GPUs, else there is one per GPU.
     assert found == [["0", "0", "1", "1"], ["0", "1"]]
     if "cpu" in devices:
-        assert "4 of 4 FL actors hold GPUs that torch cannot use" in caplog.text
-        assert "2 of 2 FL actors hold GPUs" in caplog.text
+        assert caplog.text.count("4 of 4 FL actors hold GPUs that torch cannot use") == 1
+        assert caplog.text.count("2 of 2 FL actors hold GPUs that torch cannot use") == 1
 
 
 def test_a_node_without_cuda_beside_one_with_it_is_told_once(

@@ -170,7 +170,7 @@ def test_a_failed_trial_is_reported_and_the_others_are_kept(ended: tuple[Path, l
     folder, failures = ended
     assert [failure.trial for failure in failures] == ["broken-seed28", "wrong-seed28"]
     for name, failure in zip(("broken", "wrong"), failures, strict=True):
-        assert failure.cause.startswith(f"ValueError: unknown method '{name}': ")
+        assert failure.cause.startswith(f"ValueError: unknown method '{name}': known are bippo, ippo")
         assert "ValueError" in Path(failure.error_file).read_text()
     assert "in step" in Path(failures[1].error_file).read_text()  # in the process of another trial
     assert build_report(folder).shortfalls == ["broken with seed 28 has no rows", "wrong with seed 28 has no rows"]

@@ -229,7 +229,12 @@ def test_a_damaged_checkpoint_is_refused(pretrained: Path, tmp_path: Path, capsy
 
 @pytest.mark.slow
 def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
-    pretrained: Path, ray_address: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    pretrained: Path,
+    ray_address: str,
+    tmp_path: Path,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    blank_figures: None,
 ) -> None:
     """Killed for real and at any moment; Ray ends its trial. What it started from is no longer needed then."""
     killed, undisturbed, source = (tmp_path / name for name in ("killed", "undisturbed", "source"))
@@ -254,6 +259,8 @@ def test_a_killed_study_ends_with_the_rows_of_an_undisturbed_one(
     assert read_rows(killed)["epsilon"][0] == 1.0
     assert ours["sampler"]["epsilon"] == pytest.approx(0.05)  # 0.9**30 is below
     assert len(json.loads((killed / "run.json").read_text())["resumed"]) == 1
+    assert tune_bippo.main(["--resume", str(killed)]) == 0  # nothing is left: the report again
+    assert "nothing is left of 1 trial" in capsys.readouterr().out and (killed / "report.md").exists()
 
 
 def test_starting_over_needs_the_same_policies(pretrained: Path, tmp_path: Path) -> None:

@@ -57,13 +57,13 @@ def _search_shortfalls(info: RunInfo, source: Source) -> list[str]:
     asked = len(info.seeds) * (len(info.draws) or info.num_samples)
     for method in info.methods:
         done = source.rows[source.rows["method"] == method].groupby("trial")["round"].max()
-        short = [trial for trial in done.index[done < info.rounds] if not _is_over(source, trial)]
+        short = done.index[done < info.rounds]
         by_asha = sum(trial in stopped for trial in short)
+        unfinished = sum(trial not in stopped and not _is_over(source, trial) for trial in short)
         if by_asha:
             lines.append(f"{method}: ASHA stopped {by_asha} of {len(done)} trials before round {info.rounds}")
-        if by_asha < len(short):
-            unfinished = f"{len(short) - by_asha} of {len(done)} trials"
-            lines.append(f"{method}: {unfinished} have not finished (resume them with --resume)")
+        if unfinished:
+            lines.append(f"{method}: {unfinished} of {len(done)} trials have not finished (resume them with --resume)")
         if len(done) < asked:
             lines.append(f"{method}: {len(done)} of {asked} trials have rows")
     return lines
