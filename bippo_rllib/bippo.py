@@ -23,8 +23,8 @@ from ray.rllib.utils.metrics import (
 from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.config import BippoConfig
-from bippo_rllib.deploy.of_algorithm import selector_bytes
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
+from bippo_rllib.deploy.selector_of_algorithm import selector_bytes
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank

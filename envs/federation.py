@@ -27,8 +27,8 @@ from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter
 from envs.training.executor import Executor
-from envs.training.executors import new_executor
 from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters
+from envs.training.new_executor import new_executor
 
 
 class Federation:

@@ -3,7 +3,7 @@
 The only package that imports both ``bippo_rllib`` and ``envs``. Start at ``python -m experiments.tune_bippo --help``.
 """
 
-from experiments.in_the_way import what_is_in_the_way
+from experiments.shadowed_packages import what_is_in_the_way
 
 if _message := what_is_in_the_way():
     raise ImportError(_message, name=__name__)  # with this name, `python -m` prints it as one line

@@ -11,7 +11,7 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
 from bippo_rllib.policies.agents import environment_in, policy_of
 from bippo_rllib.selection.oort import OortRanking
-from bippo_rllib.selection.suggestion_piece import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names
 from envs.config import config_from

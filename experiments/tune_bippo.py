@@ -11,15 +11,15 @@ from pathlib import Path
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
 from experiments.results.files import study_lock
-from experiments.results.literals import describe, described
 from experiments.results.naming import pluralize
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
+from experiments.results.setting_text import describe, described
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
-from experiments.study.as_typed import as_typed
 from experiments.study.checks import check_study
 from experiments.study.disk_space import full_disk_message, is_disk_full
+from experiments.study.flag_names import as_typed
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended

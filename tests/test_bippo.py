@@ -17,7 +17,7 @@ from toy_envs import Bandit, Workers
 from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

@@ -11,7 +11,7 @@ import pytest
 import envs
 from envs.training.actor_plan import ActorPlan
 from envs.training.client_actor import ActorInfo
-from envs.training.executors import new_executor
+from envs.training.new_executor import new_executor
 from envs.training.ray_executor import RayExecutor
 
 

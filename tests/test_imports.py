@@ -36,7 +36,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"envs"},
     ],
     "experiments": [
-        {"scenario", "selectors", "in_the_way"},
+        {"scenario", "selectors", "shadowed_packages"},
         {"scenarios", "methods"},
         {"results"},
         {"cli", "own_methods"},

@@ -11,8 +11,8 @@ import pytest
 from experiments import tune_bippo
 from experiments.results.rows import read_rows
 from experiments.study.client_kinds import client_kinds
+from experiments.study.logger_tags import GROUPS, tag_of
 from experiments.study.loggers import new_loggers
-from experiments.study.tags import GROUPS, tag_of
 
 ARGUMENTS = (
     "--methods bippo --seeds 7 --rounds 3 --parallel-trials 1 --logger mlflow --logger wandb --set lr=0.002 "

@@ -12,7 +12,7 @@ from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, RepresentativenessPrior
 from bippo_rllib.policies.agents import policy_of
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 from bippo_rllib.selection.representativeness import HALF_TRUST, Representativeness, representativeness, with_prior
 
 SCORES = st.floats(-100.0, 100.0).map(lambda score: round(score, 3))

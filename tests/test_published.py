@@ -11,7 +11,7 @@ import pytest
 from tiny_data import labels, write_cifar_batches, write_idx, write_image_folders
 
 from envs.data import datasets
-from envs.data.readers import read_cifar, read_idx
+from envs.data.original_files import read_cifar, read_idx
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from ray.rllib.core.columns import Columns
 from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 from bippo_rllib.selection.info_ranking import draw_candidates
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]

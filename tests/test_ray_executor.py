@@ -16,7 +16,7 @@ from actor_hosts import OneFails, hosted_executor
 import envs
 from envs.training import ray_executor
 from envs.training.client_worker import torch_threads
-from envs.training.executors import new_executor
+from envs.training.new_executor import new_executor
 from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
 

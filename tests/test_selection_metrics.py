@@ -12,7 +12,7 @@ from toy_envs import Workers
 
 from bippo_rllib import BippoConfig, CentralPPOConfig, EpisodeEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 from bippo_rllib.selection.metrics import selection_metrics
 
 COSTS = np.array([1.0, 2.0, 1.0, 2.0])

@@ -8,7 +8,7 @@ from ray import tune
 
 from bippo_rllib import BippoConfig
 from experiments.report.metrics import short_setting
-from experiments.results.literals import describe, described
+from experiments.results.setting_text import describe, described
 from experiments.study.settings import (
     apply_settings,
     parse_search,

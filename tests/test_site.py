@@ -90,8 +90,8 @@ def errors_raised(function: Any) -> set[str]:
 
 @pytest.mark.parametrize("method", ["bippo-r", "ppo"])
 def test_every_tag_of_tensorboard_is_on_the_page(method, ray_session):
+    from experiments.study.logger_tags import grouped
     from experiments.study.row_callback import TrialInfo
-    from experiments.study.tags import grouped
     from experiments.study.trial import bippo_config
 
     tags: set[str] = set()

@@ -16,7 +16,7 @@ from bippo_rllib.central.experience import joint_state
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, initial_parameters
 from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.client_policy import flat_observation_size, two_layers
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 
 
 class CentralPolicy(TorchRLModule, ValueFunctionAPI):

@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor, nn
 
 from bippo_rllib.policies.actor_critic import PARTICIPATE, ParameterLayout, initial_parameters, log_prob_participate
-from bippo_rllib.selection.columns import SUGGESTION
+from bippo_rllib.selection.connector_columns import SUGGESTION
 
 
 class ClientPolicy(TorchRLModule, ValueFunctionAPI):

@@ -20,7 +20,7 @@ from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
-from bippo_rllib.selection.columns import AgentColumn, AgentKey, AgentOrder, values_of
+from bippo_rllib.selection.connector_columns import AgentColumn, AgentKey, AgentOrder, values_of
 from bippo_rllib.selection.metrics import log_reward
 
 

@@ -12,7 +12,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from bippo_rllib.selection.budget_sampler import BudgetSampler
-from bippo_rllib.selection.columns import SUGGESTION, column_like, info_values, order_of, values_of
+from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, info_values, order_of, values_of
 from bippo_rllib.selection.metrics import log_selection, selection_metrics
 
 

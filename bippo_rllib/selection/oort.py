@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
-from bippo_rllib.selection.columns import finite_info_values, info_values
-from bippo_rllib.selection.suggestion_piece import SuggestionPiece
+from bippo_rllib.selection.connector_columns import finite_info_values, info_values
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
 EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2

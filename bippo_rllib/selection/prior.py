@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from bippo_rllib.selection.columns import finite_info_values
+from bippo_rllib.selection.connector_columns import finite_info_values
 from bippo_rllib.selection.representativeness import Prior
-from bippo_rllib.selection.suggestion_piece import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 
 class RepresentativenessPrior(SuggestionPiece):

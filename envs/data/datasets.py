@@ -16,7 +16,7 @@ from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import
 
 if TYPE_CHECKING:
-    from envs.data.readers import Split
+    from envs.data.original_files import Split
 
 
 @dataclass(frozen=True)

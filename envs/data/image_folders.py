@@ -10,7 +10,7 @@ import numpy as np
 from envs.data.image_cache import cached
 from envs.data.image_pixels import ImageFile, is_grey, pixels
 from envs.data.image_tree import SPLITS, ImageTree
-from envs.data.readers import Split
+from envs.data.original_files import Split
 
 
 def read_image_folder(tree: ImageTree, mode: str | None = None) -> tuple[dict[str, Split], tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from envs.data.reading import reading
+from envs.data.read_errors import reading
 
 _ADVICE = "replace or remove it"
 #: Formats whose grey images with more than 8 bits Pillow scales to the range of 16, whichever mode it gives them.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from envs.data.image_folders import read_image_folder
 from envs.data.image_tree import image_trees, is_zip
+from envs.data.original_files import Split, cifar_source, folders_of, has_idx_files, read_cifar, read_idx
 from envs.data.published import PUBLISHED, Published
-from envs.data.readers import Split, cifar_source, folders_of, has_idx_files, read_cifar, read_idx
 
 #: Training and test split, and the names of the classes.
 Read = tuple[Split, Split, tuple[str, ...]]

@@ -29,7 +29,7 @@ from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
 from experiments.results.federation_record import ModelRecord
 from experiments.results.files import check_writable
-from experiments.results.literals import described
+from experiments.results.setting_text import described
 from experiments.scenarios import SCENARIOS
 
 _IMAGES = {"fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}

@@ -14,8 +14,8 @@ from pydantic_core import to_jsonable_python
 
 from experiments.results.federation_record import FederationRecord
 from experiments.results.files import atomic_write, sha256
-from experiments.results.literals import from_text
 from experiments.results.provenance import code_and_time, machine
+from experiments.results.setting_text import from_text
 
 RUN_FILE = "run.json"
 

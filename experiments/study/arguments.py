@@ -25,7 +25,7 @@ from experiments.results.naming import look_up
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.loggers import LOGGERS, check_installed
-from experiments.study.recorded import study_to_repeat
+from experiments.study.recorded_study import study_to_repeat
 from experiments.study.resume import study_to_resume
 from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
 from experiments.study.study import Study

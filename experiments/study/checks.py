@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from experiments.in_the_way import what_is_in_the_way
 from experiments.own_methods import check_settings_are_taken, find_method
-from experiments.results.literals import describe
+from experiments.results.setting_text import describe
+from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
 from experiments.study.settings import check_federation_keys, split_settings

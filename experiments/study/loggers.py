@@ -75,7 +75,7 @@ def _wandb(results_dir: Path) -> Any:
 
 def _grouping(logger: type) -> type:
     """The same logger, but it gets a result's numbers in groups, and the round as their step."""
-    from experiments.study.tags import grouped
+    from experiments.study.logger_tags import grouped
 
     class Grouping(logger):  # type: ignore[misc, valid-type]
         def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.results.checkpoints import finished, make_ready, newest_checkpoint
 from experiments.results.run_info import read_run_info
 from experiments.study.asha_journal import stopped_trials
-from experiments.study.recorded import recorded_study
+from experiments.study.recorded_study import recorded_study
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 

@@ -14,7 +14,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
 from experiments.study.client_kinds import kinds_of
-from experiments.study.tags import TRAINED_BY_KIND
+from experiments.study.logger_tags import TRAINED_BY_KIND
 
 if TYPE_CHECKING:
     from bippo_rllib import Bippo

@@ -13,8 +13,8 @@ from typing import Any
 from envs.checks import one_of
 from envs.imports import is_import
 from experiments.cli import absolute_path
-from experiments.results.literals import literal
 from experiments.results.naming import close_matches, unknown_name
+from experiments.results.setting_text import literal
 
 ENV_PREFIX = "env."
 _TRACE = f"{ENV_PREFIX}churn_trace"

@@ -11,8 +11,8 @@ from typing import Any
 from envs.execution import Execution
 from envs.imports import is_import
 from experiments.own_methods import method_name
-from experiments.results.literals import as_text
 from experiments.results.run_info import PolicySource, RunInfo
+from experiments.results.setting_text import as_text
 from experiments.scenarios import Scenario
 from experiments.study.search import drawn_settings
 from experiments.study.settings import split_settings

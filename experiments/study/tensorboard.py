@@ -9,7 +9,7 @@ from ray.tune.logger import TBXLoggerCallback
 from tensorboardX.summary import hparams
 
 from experiments.own_methods import method_name
-from experiments.study.tags import grouped
+from experiments.study.logger_tags import grouped
 from experiments.study.trial_start import TrialStart
 
 #: Columns of the HPARAMS tab beside the settings.

@@ -20,7 +20,7 @@ from bippo_rllib import Bippo, BippoConfig
 from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
-from experiments.results.literals import describe
+from experiments.results.setting_text import describe
 from experiments.study.placement import Placement
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.selector_macs import with_selector

@@ -16,7 +16,7 @@ import torch
 from experiments.benchmark.measuring import resident_mib
 from experiments.benchmark.rl.free_rounds import PAIR
 from experiments.benchmark.rl.rows import BIPPO, CASE, CENTRAL, MEASUREMENT, PRIOR, STOCK, Case, Measurement
-from experiments.benchmark.rl.stock import build_stock
+from experiments.benchmark.rl.stock_rllib import build_stock
 from experiments.benchmark.rl.stopwatch import PARTS, Stopwatch
 from experiments.benchmark.rl.subjects import Subject, build_bippo, build_central, build_prior
 from experiments.study.ray_session import quiet, ray_session

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cli import new_results_dir
-from experiments.results.literals import from_text
 from experiments.results.naming import look_up
 from experiments.results.provenance import package_versions
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, read_run_info
+from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.data.image_tree import is_visible
-from envs.data.reading import reading
+from envs.data.read_errors import reading
 
 Split = tuple[np.ndarray, np.ndarray]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.selection.columns import SUGGESTION, column_like, order_of, values_of
+from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, order_of, values_of
 
 
 class SuggestionPiece(ConnectorV2):
