@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.benchmark.rl.page import ratios_table, stream_line, write_report
-from experiments.benchmark.rl.process import run_case
 from experiments.benchmark.rl.rows import (
     BIPPO,
     CENTRAL,
@@ -21,13 +21,17 @@ from experiments.benchmark.rl.rows import (
     read_rows,
     write_rows,
 )
+from experiments.benchmark.rl.summary import measurements
+from experiments.benchmark.rl.turns import run_in_turns
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, at_least, distinct, named_path, new_results_dir
 from experiments.report.tables import text_table
 
 _PARTICIPANTS = 20
 _DESCRIPTION = """\
 What reinforcement learning adds to a round: BIPPO, without and with its prior, the central network and stock RLlib on
-an environment that costs nothing. Every case runs in a process of its own; rows are kept as they come.
+an environment that costs nothing. Each has a process of its own; those with as many clients take turns, and BIPPO with
+the fewest clients takes turns with all of them, so that ratios hold on a machine that does something else as well. Rows
+are kept as they come.
 """
 
 
@@ -105,21 +109,28 @@ def _measure(cases: Sequence[Case], folder: Path, command: str) -> int:
     code = 0
     print(stream_line(), flush=True)
     try:
-        for case in cases:
-            try:
-                rows.append(run_case(case))
-            except RuntimeError as error:
-                print(f"error: {case.implementation} with {case.num_clients} clients: {error}", file=sys.stderr)
+        for _, group in itertools.groupby(cases, key=lambda case: (case.rule, case.num_clients)):
+            found, failures = _group(list(group), cases)
+            for failure in failures:
+                print(f"error: {failure}", file=sys.stderr)
                 code = EXIT_FAILED
-                continue
+            for row in found:
+                rows.append(row)
+                print(stream_line(row), flush=True)
             write_rows(folder / ROWS_FILE, rows, command)
-            print(stream_line(rows[-1]), flush=True)
     except KeyboardInterrupt:
         print(f"\ninterrupted; {len(rows)} of {len(cases)} cases are kept in {folder}", file=sys.stderr)
         code = EXIT_INTERRUPTED
     if rows:
         _report(rows, command, folder)
     return code
+
+
+def _group(group: Sequence[Case], cases: Sequence[Case]) -> tuple[list[Measurement], list[str]]:
+    """Rows of what takes turns, and failures. BIPPO with the fewest clients takes turns with every group."""
+    fewest = next(case for case in cases if case.implementation == BIPPO and case.rule == group[0].rule)
+    records, failures = run_in_turns(list(dict.fromkeys([*group, fewest])))
+    return [row for row in measurements(records, fewest) if row.case in group], failures
 
 
 def _report(rows: Sequence[Measurement], command: str, folder: Path) -> None:

@@ -83,27 +83,25 @@ def ratios(rows: Sequence[Measurement]) -> list[Row]:
 
     One row for each of BIPPO's; None where what it is compared with was not measured.
     """
-    ours = [row for row in rows if row.case.implementation == BIPPO]
     measured = {(row.case.implementation, row.case.rule, row.case.num_clients): row for row in rows}
+    ours = [row for row in rows if row.case.implementation == BIPPO]
     fewest = min((row.case.num_clients for row in ours), default=0)
 
-    def compare(row: Measurement) -> Row:
-        rule, clients = row.case.rule, row.case.num_clients
-        small = measured.get((BIPPO, rule, fewest))
-        return {
+    def to_bippo(implementation: str, case: Case) -> float | None:
+        other = measured.get((implementation, case.rule, case.num_clients))
+        return other.rl_to_bippo if other else None
+
+    return [
+        {
             **_case(row.case),
-            "stock : BIPPO": _ratio(measured.get((STOCK, rule, clients)), row),
-            "central : BIPPO": _ratio(measured.get((CENTRAL, rule, clients)), row),
-            "with prior : BIPPO": _ratio(measured.get((PRIOR, rule, clients)), row),
-            "BIPPO : kernel": row.rl_ms / row.kernel_ms if row.kernel_ms else None,
-            f"RL ms : {fewest:,} clients": _ratio(row, small),
-            f"learner : {fewest:,} clients": _ratio(row, small, "learner_ms"),
-            "RL ms, end : start": row.rl_ms_last / row.rl_ms_first,
+            "stock : BIPPO": to_bippo(STOCK, row.case),
+            "central : BIPPO": to_bippo(CENTRAL, row.case),
+            "with prior : BIPPO": to_bippo(PRIOR, row.case),
+            "BIPPO : kernel": row.rl_to_kernel,
+            f"RL ms : {fewest:,} clients": row.rl_to_fewest,
+            f"learner : {fewest:,} clients": row.learner_to_fewest,
+            "BIPPO : kernel, end : start": row.rl_to_kernel_growth,
             "MiB, end : start": row.resident_mib_last / row.resident_mib_first,
         }
-
-    return [compare(row) for row in ours]
-
-
-def _ratio(one: Measurement | None, other: Measurement | None, figure: str = "rl_ms") -> float | None:
-    return getattr(one, figure) / getattr(other, figure) if one and other else None
+        for row in ours
+    ]

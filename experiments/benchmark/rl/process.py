@@ -1,31 +1,69 @@
-"""Every case in a process of its own: what one leaves behind in memory does not count for the next."""
+"""Every contestant in a process of its own: what one leaves behind in memory does not count for another."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from experiments.benchmark.rl.rows import CASE, MEASUREMENT, Case, Measurement
+from experiments.benchmark.rl.rows import CASE, CHECKPOINT, PAIRS, Case, Checkpoint, Pair
 
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
-def run_case(case: Case) -> Measurement:
-    """Measures a case in a fresh process.
+class ContestantProcess:
+    """``Contestant`` in a fresh process, which waits while it is not asked.
 
     Raises:
-        RuntimeError: If it fails, with the last line it wrote.
+        RuntimeError: In all calls, if the process has failed, with the last line it wrote.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.benchmark.rl.measure", CASE.dump_json(case).decode()],
-        env={**os.environ, **_ENVIRONMENT},
-        cwd=Path(__file__).resolve().parents[3],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    return MEASUREMENT.validate_json(done.stdout.strip().splitlines()[-1])
+
+    def __init__(self, case: Case) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "experiments.benchmark.rl.measure", CASE.dump_json(case).decode()],
+            env={**os.environ, **_ENVIRONMENT},
+            cwd=Path(__file__).resolve().parents[3],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self.build_s = float(self._reply())
+
+    def pairs(self, count: int) -> list[Pair]:
+        """See ``Contestant``."""
+        assert self._process.stdin is not None, "it was opened with a pipe"
+        with suppress(BrokenPipeError):  # if it has died, the reply says of what
+            self._process.stdin.write(f"{count}\n".encode())
+            self._process.stdin.flush()
+        return PAIRS.validate_json(self._reply())
+
+    def end(self) -> Checkpoint:
+        """See ``Contestant``; the process ends."""
+        assert self._process.stdin is not None, "it was opened with a pipe"
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        checkpoint = CHECKPOINT.validate_json(self._reply())
+        self._process.wait()
+        return checkpoint
+
+    def close(self) -> None:
+        """Ends the process if it has not ended."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._errors.close()
+
+    def _reply(self) -> bytes:
+        assert self._process.stdout is not None, "it was opened with a pipe"
+        if line := self._process.stdout.readline():
+            return line
+        code = self._process.wait()
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().splitlines()
+        raise RuntimeError((last or [f"exit code {code}"])[-1])
