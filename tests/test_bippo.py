@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import gymnasium as gym
 import numpy as np
@@ -327,6 +328,16 @@ def test_metrics_are_aggregates_and_per_policy_on_request():
         names[per_policy] = {name for result in results for name in result}
     assert names[False] == {"__all_modules__"}
     assert {"__all_modules__", "worker_00"} <= names[True]
+
+
+def test_a_step_without_an_update_has_no_losses_of_an_earlier_one():
+    algo = config(num_workers=3, budget=2.0).training(policy_batch_size=3).build_algo()
+    found = [algo.train()["learners"]["__all_modules__"] for _ in range(20)]
+    algo.stop()
+    first = next(i for i, values in enumerate(found) if values["num_policies_updated"])
+    assert "advantage_mean" not in found[0] and first > 0
+    later = [(bool(values["num_policies_updated"]), math.isnan(values["advantage_mean"])) for values in found[first:]]
+    assert {(True, False), (False, True)} == set(later)
 
 
 def test_an_update_takes_every_setting_from_the_config():

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from toy_envs import Workers
 
 from bippo_rllib import BippoConfig, CentralPPOConfig, EpisodeEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
-from bippo_rllib.selection.metrics import selection_metrics
+from bippo_rllib.selection.metrics import log_reward, selection_metrics
 
 COSTS = np.array([1.0, 2.0, 1.0, 2.0])
 
@@ -104,11 +105,24 @@ def test_an_evaluation_has_its_own_which_are_means_over_its_steps(runner, ray_se
     algo.stop()
 
 
-def test_what_cannot_be_said_is_left_out():
+def test_what_cannot_be_said_is_nan():
     costs, nobody = np.array([1.0, math.inf]), np.array([], dtype=np.int64)
     no_candidates = np.array([-math.inf, -math.inf])
     for budget in (0.0, math.inf):
         values = selection_metrics(no_candidates, costs, budget, nobody)
-        assert values == {"num_agents": 2, "num_selected": 0, "spent": 0, "budget": budget}
+        said = {name: value for name, value in values.items() if not math.isnan(value)}
+        assert said == {"num_agents": 2, "num_selected": 0, "spent": 0, "budget": budget}
+        assert values.keys() == expected([True], [1.0], [0.5], math.nan).keys() - {"reward"}
     values = selection_metrics(np.array([0.25, -math.inf, 0.75]), np.ones(3), 2.0, np.array([2]))
     assert [values[f"suggestion_{name}"] for name in ("std", "min", "max")] == [0.25, 0.25, 0.75]
+
+
+def test_a_step_that_pays_nobody_has_nan_and_no_value_of_an_earlier_one():
+    metrics = MetricsLogger()
+    for rewards, found in (({"worker": 2.0}, 2.0), ({}, math.nan), ({"worker": 3.0}, 3.0)):
+        log_reward(metrics, ["worker"], rewards, reduce="item")
+        assert metrics.reduce(compile=True)["selection"]["reward"] == pytest.approx(found, nan_ok=True)
+    several = MetricsLogger()
+    for rewards in ({"worker": 2.0}, {}, {"worker": 3.0}):
+        log_reward(several, ["worker"], rewards)
+    assert several.reduce(compile=True)["selection"]["reward"] == 2.5

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from ray.rllib.core import ALL_MODULES
@@ -44,6 +45,8 @@ class StepLearner(TorchLearner, Generic[StepT]):
     """
 
     adam: StackedAdam
+    #: Metrics of the last update, which are NaN after a step without one.
+    _known: Collection[str] = ()
 
     def update(
         self,
@@ -163,8 +166,10 @@ class StepLearner(TorchLearner, Generic[StepT]):
                 values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
             if self.config.per_policy_metrics:
                 self._log_per_policy(statistics)
-        for key, value in values.items():
-            self.metrics.log_value((ALL_MODULES, key), value, window=1)
+            self._known = values.keys()
+        for key, value in (dict.fromkeys(self._known, math.nan) | values).items():
+            # As for one step: RLlib's mean of a single value takes five times as long.
+            self.metrics.log_value((ALL_MODULES, key), value, reduce="item")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")
 

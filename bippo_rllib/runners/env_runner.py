@@ -21,7 +21,7 @@ from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
 from bippo_rllib.selection.connector_columns import AgentColumn, AgentKey, AgentOrder, values_of
-from bippo_rllib.selection.metrics import log_reward
+from bippo_rllib.selection.metrics import REDUCE, log_reward
 
 
 class BippoEnvRunner(BaseEnvRunner):
@@ -148,6 +148,11 @@ class BippoEnvRunner(BaseEnvRunner):
     def _observation_shape(self) -> tuple[int, ...]:
         return (self.module.layout.obs_dim,)
 
+    @property
+    def _reduce(self) -> str:
+        """How the metrics of a result's steps are reduced: ``train()`` makes one, an evaluation whole episodes."""
+        return "mean" if self.config.in_evaluation else "item"
+
     def _episode_over(self) -> bool:
         return self._episode.is_done
 
@@ -222,7 +227,7 @@ class BippoEnvRunner(BaseEnvRunner):
         episode, over, after = self._episode, transition.episode_over, transition.next_observations
         episode.step(transition)
         self._increase_sampled_metrics(1, after, episode)
-        log_reward(self.metrics, transition.actions, transition.rewards)
+        log_reward(self.metrics, transition.actions, transition.rewards, self._reduce)
         self._count(1, float(sum(transition.rewards.values())), over)
         for event in ("on_episode_step", "on_episode_end")[: 1 + over]:
             self._make_on_episode_callback(event, 0, [episode])
@@ -238,7 +243,7 @@ class BippoEnvRunner(BaseEnvRunner):
             batch={column: AgentColumn(self._order, array) for column, array in outputs.items()},
             episodes=[self._episode],
             explore=explore,
-            shared_data={},
+            shared_data={REDUCE: self._reduce},
             metrics=self.metrics,
             metrics_prefix_key=(MODULE_TO_ENV_CONNECTOR,),
         )

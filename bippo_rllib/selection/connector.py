@@ -13,7 +13,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, info_values, order_of, values_of
-from bippo_rllib.selection.metrics import log_selection, selection_metrics
+from bippo_rllib.selection.metrics import REDUCE, log_selection, selection_metrics
 
 
 class BudgetSamplerConnector(ConnectorV2):
@@ -53,6 +53,7 @@ class BudgetSamplerConnector(ConnectorV2):
         batch: dict[str, Any],
         episodes: Sequence[Any],
         explore: bool | None = None,
+        shared_data: Mapping[str, Any] | None = None,
         metrics: MetricsLogger | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
@@ -63,11 +64,11 @@ class BudgetSamplerConnector(ConnectorV2):
         order = order_of(suggestions)
         agents, scores = order.agents, values_of(suggestions, order)
         costs, budget = self._costs_and_budget(episodes[0].get_infos(-1), agents)
-        explores = explore is not False
+        explores, reduce = explore is not False, (shared_data or {}).get(REDUCE, "mean")
         if explores and self.sampler.strategy == "epsilon_greedy":
-            log_selection(metrics, {"epsilon": self.sampler.epsilon})
+            log_selection(metrics, {"epsilon": self.sampler.epsilon}, reduce)
         chosen = self.sampler.select(scores, costs, budget, explore=explores, names=agents)
-        log_selection(metrics, selection_metrics(scores, costs, budget, chosen))
+        log_selection(metrics, selection_metrics(scores, costs, budget, chosen), reduce)
         actions = np.zeros(len(agents), dtype=np.int64)
         actions[chosen] = 1
         batch[Columns.ACTIONS] = column_like(suggestions, order, actions)

@@ -11,6 +11,8 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 #: Key of the group.
 SELECTION = "selection"
+#: Key in a pipeline's ``shared_data``: how the values of a result's steps are reduced, ``mean`` where it is missing.
+REDUCE = "reduce_selection_metrics"
 
 
 def selection_metrics(
@@ -25,31 +27,37 @@ def selection_metrics(
         chosen: ``int[K]`` indices of the selected agents.
 
     Returns:
-        Name -> value; what cannot be said is left out.
+        Name -> value; NaN for what cannot be said.
     """
-    values = {
+    spent = float(costs[chosen].sum())
+    finite = suggestions[np.isfinite(suggestions)].astype(np.float64)
+    return {
         "num_agents": float(len(costs)),
         "num_selected": float(len(chosen)),
-        "spent": float(costs[chosen].sum()),
+        "spent": spent,
         "budget": float(budget),
+        "budget_share": spent / budget if 0.0 < budget < math.inf else math.nan,
+        **{
+            f"suggestion_{name}": float(getattr(finite, name)()) if finite.size else math.nan
+            for name in ("std", "min", "max")
+        },
     }
-    if 0.0 < budget < math.inf:
-        values["budget_share"] = values["spent"] / budget
-    finite = suggestions[np.isfinite(suggestions)].astype(np.float64)
-    if finite.size:
-        values |= {f"suggestion_{name}": float(getattr(finite, name)()) for name in ("std", "min", "max")}
-    return values
 
 
-def log_selection(metrics: MetricsLogger | None, values: Mapping[str, float]) -> None:
-    """Logs values of one step; a result has their mean over its steps, of which ``train()`` makes one."""
+def log_selection(metrics: MetricsLogger | None, values: Mapping[str, float], reduce: str = "mean") -> None:
+    """Logs values of one step; a result has their mean over its steps, or with ``reduce="item"`` those of the last.
+
+    That costs a fifth of RLlib's mean of one value, and ``train()`` makes one step.
+    """
     if metrics is not None:
         for name, value in values.items():
-            metrics.log_value((SELECTION, name), value, reduce="mean")
+            metrics.log_value((SELECTION, name), value, reduce=reduce)
 
 
-def log_reward(metrics: MetricsLogger, acted: Iterable[Any], rewards: Mapping[Any, float]) -> None:
-    """Logs the mean of a step's rewards over the agents that acted in it; nothing if there are none."""
+def log_reward(
+    metrics: MetricsLogger, acted: Iterable[Any], rewards: Mapping[Any, float], reduce: str = "mean"
+) -> None:
+    """Logs the mean of a step's rewards over the agents that acted in it; NaN if there are none."""
     earned = [rewards[agent] for agent in acted if agent in rewards]
-    if earned:
-        log_selection(metrics, {"reward": math.fsum(earned) / len(earned)})  # whatever the order
+    mean = math.fsum(earned) / len(earned) if earned else math.nan  # the same in any order
+    log_selection(metrics, {"reward": mean}, reduce)
