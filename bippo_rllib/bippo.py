@@ -33,6 +33,7 @@ from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evaluation
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 from bippo_rllib.selection.budget_sampler import BudgetSampler
+from bippo_rllib.selection.metrics import SELECTION
 
 
 class Bippo(PPO):
@@ -134,6 +135,11 @@ class Bippo(PPO):
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
         return self.learner_group._learner.trainer
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores ``get_state``, also one of another env runner, which logs the selection in another way."""
+        super().set_state(state)
+        self.metrics.delete(ENV_RUNNER_RESULTS, SELECTION, key_error=False)
 
     def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
         """As RLlib's, and in the same folder what ``ClientSelector.load`` reads; a local path may be relative.

@@ -330,10 +330,14 @@ def test_metrics_are_aggregates_and_per_policy_on_request():
     assert {"__all_modules__", "worker_00"} <= names[True]
 
 
-def test_a_step_without_an_update_has_no_losses_of_an_earlier_one():
+def test_a_step_without_an_update_has_no_losses_of_an_earlier_one(tmp_path):
     algo = config(num_workers=3, budget=2.0).training(policy_batch_size=3).build_algo()
     found = [algo.train()["learners"]["__all_modules__"] for _ in range(20)]
+    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
+    found += [restored.train()["learners"]["__all_modules__"] for _ in range(3)]
     algo.stop()
+    restored.stop()
+    assert not found[20]["num_policies_updated"]
     first = next(i for i, values in enumerate(found) if values["num_policies_updated"])
     assert "advantage_mean" not in found[0] and first > 0
     later = [(bool(values["num_policies_updated"]), math.isnan(values["advantage_mean"])) for values in found[first:]]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from experiments.benchmark import command as benchmark
 from experiments.benchmark.rl import command as rl
-from experiments.benchmark.rl import process, turns
+from experiments.benchmark.rl import process
 from experiments.benchmark.rl.page import (
     SIZE_COLUMNS,
     TIME_COLUMNS,
@@ -72,7 +76,7 @@ def pair(rl_ms=10.0, **figures) -> Pair:
 
 
 class FakeContestant:
-    """Notes its turns in ``log``, whose entries are shared; fails in its turn number ``fails``."""
+    """Notes its turns in a log that all share; fails in its turn number ``fails`` or at its ``"end"``."""
 
     build_s = 1.0
 
@@ -89,6 +93,8 @@ class FakeContestant:
 
     def end(self):
         self.log.append((self.name, "end"))
+        if self.fails == "end":
+            raise RuntimeError("out of memory")
         return CHECKPOINT
 
     def close(self):
@@ -210,7 +216,7 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path, capsys):
     assert "already holds a run" in capsys.readouterr().err
 
 
-def recorded(cases, start=None):
+def recorded(cases):
     """Takes the place of ``run_in_turns``: nothing runs."""
     pairs = [pair(kernel_forward_ms=1.0, kernel_update_ms=1.0)]
     return [Record(case, 2.0, [pairs], CHECKPOINT) for case in cases], []
@@ -264,34 +270,38 @@ def test_contestants_alternate_and_each_gets_all_of_its_rounds():
     log = []
     cases = [Case(BIPPO, "2", 4, 2, 500), Case(STOCK, "2", 4, 2, 10)]
     records, failures = run_in_turns(cases, lambda case: FakeContestant(case.implementation, log))
-    assert not failures and [len(record.turns) for record in records] == [turns.TURNS] * 2
+    assert not failures and [len(record.turns) for record in records] == [50, 50]
     # 250 pairs in 50 turns are 5 in each; 5 pairs are one in every tenth turn.
     assert log[:12] == [(BIPPO, 5)] * 10 + [(STOCK, 1), (BIPPO, 5)]
     assert log[-4:] == [(BIPPO, "end"), (STOCK, "end"), (BIPPO, "closed"), (STOCK, "closed")]
     assert [sum(map(len, record.turns)) for record in records] == [250, 5]
 
 
-def test_one_that_fails_takes_no_more_turns_and_all_are_closed():
+@pytest.mark.parametrize("fails", [1, 2, "end"])
+def test_one_that_fails_takes_no_more_turns_and_all_are_closed(fails):
     log = []
-    cases = [Case(BIPPO, "2", 4, 2, 10), Case(PRIOR, "2", 4, 2, 10)]
-    fails = {BIPPO: 2, PRIOR: None}
+    cases = [Case(BIPPO, "2", 4, 2, 20), Case(PRIOR, "2", 4, 2, 20)]
 
     def start(case):
-        return FakeContestant(case.implementation, log, fails[case.implementation])
+        return FakeContestant(case.implementation, log, fails if case.implementation == BIPPO else None)
 
     (kept,), failures = run_in_turns(cases, start)
-    assert failures == ["bippo with 4 clients: out of memory"] and kept.case.implementation == PRIOR
-    assert log.count((BIPPO, 1)) == 2 and log.count((PRIOR, 1)) == 5
-    assert {(BIPPO, "closed"), (PRIOR, "closed")} <= set(log) and (BIPPO, "end") not in log
+    assert failures == ["bippo with 4 clients, 2 trained: out of memory"] and kept.case.implementation == PRIOR
+    assert log.count((BIPPO, 5)) == min(2, fails if fails != "end" else 2) and log.count((PRIOR, 5)) == 2
+    assert {(BIPPO, "closed"), (PRIOR, "closed"), (PRIOR, "end")} <= set(log)
+    assert ((BIPPO, "end") in log) == (fails == "end")
 
-    def interrupted(case):
+
+def test_an_interrupt_closes_all_that_were_started():
+    log = []
+
+    def start(case):
         if case.implementation == PRIOR:
             raise KeyboardInterrupt
-        return start(case)
+        return FakeContestant(case.implementation, log)
 
-    log.clear()
     with pytest.raises(KeyboardInterrupt):
-        run_in_turns(cases, interrupted)
+        run_in_turns([Case(BIPPO, "2", 4, 2, 10), Case(PRIOR, "2", 4, 2, 10)], start)
     assert log == [(BIPPO, "closed")]
 
 
@@ -336,22 +346,57 @@ def test_contestants_run_in_processes_of_their_own(ray_address, monkeypatch):
     monkeypatch.setitem(process._ENVIRONMENT, "RAY_ADDRESS", ray_address)
     case, broken = Case(BIPPO, "2", 4, 2, 10), Case("nobody's", "2", 4, 2, 10)
     (record,), failures = run_in_turns([case, broken])
-    assert [len(turn) for turn in record.turns] == [1] * 5 and record.checkpoint.checkpoint_files > 5
+    assert [len(turn) for turn in record.turns] == [5] and record.checkpoint.checkpoint_files > 5
     assert measurements([record], case)[0].updates_per_round == 1.0
-    assert failures == ["nobody's with 4 clients: KeyError: \"nobody's\""]
+    assert failures == ["nobody's with 4 clients, 2 trained: KeyError: \"nobody's\""]
 
 
-def test_a_process_that_dies_is_reported_by_its_last_line(tmp_path, monkeypatch):
-    script = tmp_path / "python"
-    script.write_text("#!/bin/sh\necho 3.5\necho Traceback >&2\necho 'MemoryError: too much' >&2\nexit 3\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
-    contestant = ContestantProcess(Case(BIPPO, "1", 2, 1, 10))
-    assert contestant.build_s == 3.5
-    for act in (lambda: contestant.pairs(1), contestant.end):
-        with pytest.raises(RuntimeError, match=r"^MemoryError: too much$"):
-            act()
+def contestant_that_runs(script: str, tmp_path, monkeypatch) -> ContestantProcess:
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    return ContestantProcess(Case(BIPPO, "1", 2, 1, 10))
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo Traceback >&2; echo 'MemoryError: too much' >&2; exit 3", "MemoryError: too much"),
+        ("exit 3", "exit code 3"),
+        ("echo a warning >&2; kill -9 $$", "ended by SIGKILL, as when memory runs out"),
+        ("echo hello; exec sleep 60", "it wrote 'hello' in the place of figures"),
+    ],
+)
+def test_a_process_that_dies_says_of_what(script, message, tmp_path, monkeypatch):
+    for before in ("", "echo 3.5; read line;"):
+        with (
+            pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"),
+            closing(contestant_that_runs(before + script, tmp_path, monkeypatch)) as contestant,
+        ):
+            contestant.pairs(1)
+
+
+def interrupted(*args):
+    raise KeyboardInterrupt
+
+
+def test_a_process_that_waits_is_ended(tmp_path, monkeypatch):
+    contestant = contestant_that_runs("echo 3.5; exec sleep 60", tmp_path, monkeypatch)
+    assert contestant.build_s == 3.5 and contestant._process.poll() is None
     contestant.close()
+    assert contestant._process.poll() == -signal.SIGTERM
+    monkeypatch.setattr(ContestantProcess, "_reply", interrupted)
+    started = []
+
+    def popen(*args, _popen=subprocess.Popen, **keywords):
+        started.append(_popen(*args, **keywords))
+        return started[0]
+
+    monkeypatch.setattr(process.subprocess, "Popen", popen)
+    with pytest.raises(KeyboardInterrupt):
+        ContestantProcess(Case(BIPPO, "1", 2, 1, 10))
+    assert started[0].poll() == -signal.SIGTERM
 
 
 def test_rows_survive_the_file_and_make_tables_and_figure(tmp_path):
@@ -386,15 +431,15 @@ def test_ratios_of_the_rows_that_are_there():
         "central : BIPPO": 0.8,
         "with prior : BIPPO": None,
         "BIPPO : kernel": 2.5,
-        "RL ms : 20 clients": 1.0,
-        "learner : 20 clients": 1.0,
+        "RL ms : fewest": 1.0,
+        "learner : fewest": 1.0,
         "BIPPO : kernel, end : start": 1.1,
         "MiB, end : start": 1.0,
     }
     assert (many["stock : BIPPO"], many["central : BIPPO"]) == (19.9, None)
-    assert (many["RL ms : 20 clients"], many["learner : 20 clients"]) == (2.0, 1.25)
+    assert (many["RL ms : fewest"], many["learner : fewest"]) == (2.0, 1.25)
     assert many["MiB, end : start"] == pytest.approx(1.01)
-    assert (tenth["trained"], tenth["RL ms : 20 clients"], tenth["stock : BIPPO"]) == ("100 (10 %)", None, None)
+    assert (tenth["trained"], tenth["RL ms : fewest"], tenth["stock : BIPPO"]) == ("100 (10 %)", None, None)
     assert ratios([row(STOCK)]) == [] and ratios_table([row(STOCK)]) == ""
 
 

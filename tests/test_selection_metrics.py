@@ -126,3 +126,14 @@ def test_a_step_that_pays_nobody_has_nan_and_no_value_of_an_earlier_one():
     for rewards in ({"worker": 2.0}, {}, {"worker": 3.0}):
         log_reward(several, ["worker"], rewards)
     assert several.reduce(compile=True)["selection"]["reward"] == 2.5
+
+
+@pytest.mark.parametrize("runners", [(EpisodeEnvRunner, BippoEnvRunner), (BippoEnvRunner, EpisodeEnvRunner)])
+def test_a_run_goes_on_with_the_other_runner(runners, tmp_path, ray_session):
+    first, second = (build(runner=runner) for runner in runners)
+    first.train()
+    second.restore_from_path(first.save_to_path(tmp_path / "checkpoint"))
+    found = second.train()["env_runners"]["selection"]
+    assert found["epsilon"] == 0.9 and found["num_agents"] == 4
+    first.stop()
+    second.stop()

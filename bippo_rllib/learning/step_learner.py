@@ -17,6 +17,7 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     NUM_TRAINABLE_PARAMETERS,
 )
+from ray.rllib.utils.metrics.stats import ItemStats
 
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
@@ -105,6 +106,8 @@ class StepLearner(TorchLearner, Generic[StepT]):
         """
         self._weights_seq_no = 0  # or RLlib would keep weights that are newer than those of the state
         super().set_state(state)
+        logged = self.metrics.stats.get(ALL_MODULES, {})
+        self._known = [key for key, stats in logged.items() if isinstance(stats, ItemStats)]
         if BUFFER in state:
             self._set_buffer_state(state[BUFFER])
 

@@ -5,7 +5,7 @@ r"""How the numbers of `bippo-r` were chosen: its reward and prior with other se
     python -m experiments.tune_bippo --scenario digits-noisy --set env.reward=leave_one_out --methods \
         design:with_critic design:slow design:slow_single design:pairs design:entropy_pairs \
         design:entropy design:more_entropy design:odds_alone
-    python -m experiments.tune_bippo --scenario digits-noisy --methods design:team
+    python -m experiments.tune_bippo --scenario digits-noisy --methods design:team design:team_odds
     python -m experiments.tune_bippo --scenario digits-noisy --methods design:slow \
         --set env.reward=leave_one_out --set env.reward_base=4096
 """
@@ -24,6 +24,11 @@ def _bippo_r(**settings: Any) -> BippoConfig:
 def team() -> BippoConfig:
     """The paper's learning: discounted, with a critic."""
     return _bippo_r(use_critic=True, gamma=0.9, lr=1e-3, policy_batch_size=2)
+
+
+def team_odds() -> BippoConfig:
+    """`bippo-r`, but for the team's reward, a discount and a critic."""
+    return _bippo_r(use_critic=True, gamma=0.9, entropy_coeff=0.1, outside_odds=1.0)
 
 
 def with_critic() -> BippoConfig:

@@ -114,10 +114,11 @@ def _measure(cases: Sequence[Case], folder: Path, command: str) -> int:
             for failure in failures:
                 print(f"error: {failure}", file=sys.stderr)
                 code = EXIT_FAILED
+            rows += found
+            if rows:
+                write_rows(folder / ROWS_FILE, rows, command)
             for row in found:
-                rows.append(row)
                 print(stream_line(row), flush=True)
-            write_rows(folder / ROWS_FILE, rows, command)
     except KeyboardInterrupt:
         print(f"\ninterrupted; {len(rows)} of {len(cases)} cases are kept in {folder}", file=sys.stderr)
         code = EXIT_INTERRUPTED

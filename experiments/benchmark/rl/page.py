@@ -85,7 +85,6 @@ def ratios(rows: Sequence[Measurement]) -> list[Row]:
     """
     measured = {(row.case.implementation, row.case.rule, row.case.num_clients): row for row in rows}
     ours = [row for row in rows if row.case.implementation == BIPPO]
-    fewest = min((row.case.num_clients for row in ours), default=0)
 
     def to_bippo(implementation: str, case: Case) -> float | None:
         other = measured.get((implementation, case.rule, case.num_clients))
@@ -98,8 +97,8 @@ def ratios(rows: Sequence[Measurement]) -> list[Row]:
             "central : BIPPO": to_bippo(CENTRAL, row.case),
             "with prior : BIPPO": to_bippo(PRIOR, row.case),
             "BIPPO : kernel": row.rl_to_kernel,
-            f"RL ms : {fewest:,} clients": row.rl_to_fewest,
-            f"learner : {fewest:,} clients": row.learner_to_fewest,
+            "RL ms : fewest": row.rl_to_fewest,
+            "learner : fewest": row.learner_to_fewest,
             "BIPPO : kernel, end : start": row.rl_to_kernel_growth,
             "MiB, end : start": row.resident_mib_last / row.resident_mib_first,
         }

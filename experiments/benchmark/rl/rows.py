@@ -80,7 +80,7 @@ class Measurement:
     sampler_ms: float
     bookkeeping_ms: float
     learner_ms: float
-    kernel_ms: float | None = None
+    kernel_ms: float | None
     rl_to_bippo: float | None = None  #: ``rl_ms`` to BIPPO's with as many clients.
     rl_to_kernel: float | None = None
     rl_to_kernel_growth: float | None = None  #: ``rl_to_kernel`` in the last fifth of the turns to that in the first.

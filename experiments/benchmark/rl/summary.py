@@ -31,7 +31,7 @@ def _measurement(record: Record, bippo: Turns, small: Turns) -> Measurement:
     fifth = max(1, len(pairs) // 5)
     assert record.checkpoint is not None, "it has ended"
     medians: dict[str, Any] = {figure: _median(pairs, figure) for figure in _MEDIANS}
-    ratios: dict[str, Any] = {"rl_to_bippo": ratio(record.turns, bippo)}
+    ratios: dict[str, Any] = {"rl_to_bippo": ratio(record.turns, bippo), "kernel_ms": None}
     if record.case.implementation == BIPPO:
         ratios = {
             "rl_to_kernel": ratio(record.turns, record.turns, other_figure="kernel_ms"),

@@ -12,8 +12,8 @@ from experiments.benchmark.rl.free_rounds import PAIR
 from experiments.benchmark.rl.process import ContestantProcess
 from experiments.benchmark.rl.rows import Case, Checkpoint, Pair
 
-#: At most; each lasts seconds.
-TURNS = 50
+#: The first runs on caches that the others have filled; a turn lasts seconds all the same.
+PAIRS_PER_TURN = 5
 
 
 class Contestant(Protocol):
@@ -53,10 +53,10 @@ def run_in_turns(
         try:
             yield
         except RuntimeError as error:
-            failures.append(f"{case.implementation} with {case.num_clients} clients: {error}")
+            failures.append(f"{case.implementation} with {case.num_clients:,} clients, {case.rule} trained: {error}")
             records.pop(case, None)
 
-    turns = min(TURNS, max(case.rounds for case in cases) // PAIR)
+    turns = max(1, max(case.rounds for case in cases) // PAIR // PAIRS_PER_TURN)
     try:
         for case in cases:
             _say(f"{case.num_clients:,} clients: {case.implementation} is built")
