@@ -6,8 +6,6 @@ r"""How the numbers of `bippo-r` were chosen: its reward and prior with other se
         design:with_critic design:slow design:slow_single design:pairs design:entropy_pairs \
         design:entropy design:more_entropy design:odds_alone
     python -m experiments.tune_bippo --scenario digits-noisy --methods design:team design:team_odds
-    python -m experiments.tune_bippo --scenario digits-noisy --methods design:slow \
-        --set env.reward=leave_one_out --set env.reward_base=4096
 """
 
 from typing import Any
