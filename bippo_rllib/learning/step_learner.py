@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from ray.rllib.core import ALL_MODULES
@@ -46,8 +46,6 @@ class StepLearner(TorchLearner, Generic[StepT]):
     """
 
     adam: StackedAdam
-    #: Metrics of the last update, which are NaN after a step without one.
-    _known: Collection[str] = ()
 
     def update(
         self,
@@ -106,8 +104,6 @@ class StepLearner(TorchLearner, Generic[StepT]):
         """
         self._weights_seq_no = 0  # or RLlib would keep weights that are newer than those of the state
         super().set_state(state)
-        logged = self.metrics.stats.get(ALL_MODULES, {})
-        self._known = [key for key, stats in logged.items() if isinstance(stats, ItemStats)]
         if BUFFER in state:
             self._set_buffer_state(state[BUFFER])
 
@@ -169,8 +165,10 @@ class StepLearner(TorchLearner, Generic[StepT]):
                 values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
             if self.config.per_policy_metrics:
                 self._log_per_policy(statistics)
-            self._known = values.keys()
-        for key, value in (dict.fromkeys(self._known, math.nan) | values).items():
+        else:  # what an earlier update has logged is not said of this step
+            logged = self.metrics.stats.get(ALL_MODULES, {})
+            values = {key: math.nan for key, stats in logged.items() if isinstance(stats, ItemStats)} | values
+        for key, value in values.items():
             # As for one step: RLlib's mean of a single value takes five times as long.
             self.metrics.log_value((ALL_MODULES, key), value, reduce="item")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import pickle
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,9 +54,7 @@ def read_idx(folder: Path) -> Originals:
     Raises:
         ValueError: If one is corrupt or truncated; names it.
     """
-    md5: dict[str, str] = {}
-    train, test = (_read_idx_split(folder, split, md5) for split in ("train", "test"))
-    return Originals(train, test, md5)
+    return _both_splits(_read_idx_split, folder)
 
 
 def cifar_source(root: Path) -> Path | None:
@@ -76,8 +74,12 @@ def read_cifar(source: Path) -> Originals:
     Raises:
         ValueError: If one is corrupt or truncated; names it.
     """
+    return _both_splits(_read_cifar_split, source)
+
+
+def _both_splits(read: Callable[[Path, str, dict[str, str]], Split], source: Path) -> Originals:
     md5: dict[str, str] = {}
-    train, test = (_read_cifar_split(source, split, md5) for split in ("train", "test"))
+    train, test = (read(source, split, md5) for split in ("train", "test"))
     return Originals(train, test, md5)
 
 

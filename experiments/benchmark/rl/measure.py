@@ -50,8 +50,8 @@ class Contestant:
         env = self._subject.environment.parallel_env
         before = env.participations
         pairs = [measure_pair(self._subject) for _ in range(count)]
-        taken_part = (env.participations - before) / (max(count, 1) * PAIR)
-        if count and self._case.implementation != STOCK and taken_part != self._case.num_participants:
+        taken_part = (env.participations - before) / (count * PAIR)
+        if self._case.implementation != STOCK and taken_part != self._case.num_participants:
             raise RuntimeError(f"{taken_part} clients took part per round; the case says {self._case.num_participants}")
         return pairs
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from experiments.benchmark.measuring import median_ratio
 from experiments.benchmark.rl.rows import BIPPO, Case, Measurement, Pair
 from experiments.benchmark.rl.turns import Record
 
@@ -31,20 +32,22 @@ def _measurement(record: Record, bippo: Turns, small: Turns) -> Measurement:
     fifth = max(1, len(pairs) // 5)
     assert record.checkpoint is not None, "it has ended"
     medians: dict[str, Any] = {figure: _median(pairs, figure) for figure in _MEDIANS}
-    ratios: dict[str, Any] = {"rl_to_bippo": ratio(record.turns, bippo), "kernel_ms": None}
+    compared: dict[str, Any]
     if record.case.implementation == BIPPO:
-        ratios = {
+        compared = {
+            "kernel_ms": _median(pairs, "kernel_ms"),
             "rl_to_kernel": ratio(record.turns, record.turns, other_figure="kernel_ms"),
             "rl_to_kernel_growth": _to_kernel(pairs[-fifth:]) / _to_kernel(pairs[:fifth]),
             "rl_to_fewest": ratio(record.turns, small),
             "learner_to_fewest": ratio(record.turns, small, "learner_ms", "learner_ms"),
-            "kernel_ms": _median(pairs, "kernel_ms"),
         }
+    else:
+        compared = {"kernel_ms": None, "rl_to_bippo": ratio(record.turns, bippo)}
     return Measurement(
         case=record.case,
         build_s=record.build_s,
         **medians,
-        **ratios,
+        **compared,
         **asdict(record.checkpoint),
         resident_mib_first=_median(pairs[:fifth], "resident_mib"),
         resident_mib_last=_median(pairs[-fifth:], "resident_mib"),
@@ -53,12 +56,10 @@ def _measurement(record: Record, bippo: Turns, small: Turns) -> Measurement:
 
 def ratio(ones: Turns, others: Turns, figure: str = "rl_ms", other_figure: str = "rl_ms") -> float | None:
     """Median over the turns in which both ran of one's median divided by the other's; None if there is no such turn."""
-    found = [
-        _median(one, figure) / _median(other, other_figure)
-        for one, other in zip(ones, others, strict=False)
-        if one and other
-    ]
-    return statistics.median(found) if found else None
+    both = [(one, other) for one, other in zip(ones, others, strict=False) if one and other]
+    if not both:
+        return None
+    return median_ratio([_median(one, figure) for one, _ in both], [_median(other, other_figure) for _, other in both])
 
 
 def _to_kernel(pairs: Sequence[Pair]) -> float:

@@ -66,12 +66,9 @@ def run_in_turns(
         for turn in range(turns):
             _say(f"{cases[0].num_clients:,} clients: turn {turn + 1} of {turns}")
             for case in list(records):
-                pairs = case.rounds // PAIR
-                if count := pairs * (turn + 1) // turns - pairs * turn // turns:
-                    with noted(case):
-                        records[case].turns.append(contestants[case].pairs(count))
-                else:
-                    records[case].turns.append([])
+                count = _share(case.rounds // PAIR, turn, turns)
+                with noted(case):
+                    records[case].turns.append(contestants[case].pairs(count) if count else [])
         for case in list(records):
             with noted(case):
                 records[case].checkpoint = contestants[case].end()
@@ -80,6 +77,11 @@ def run_in_turns(
         for contestant in contestants.values():
             contestant.close()
     return list(records.values()), failures
+
+
+def _share(pairs: int, turn: int, turns: int) -> int:
+    """How many of ``pairs`` are run in a turn, so that over all turns they are spread evenly."""
+    return pairs * (turn + 1) // turns - pairs * turn // turns
 
 
 def _say(text: str) -> None:
