@@ -27,9 +27,10 @@ more than the budget: ``sum(costs) <= budget * (1 + 1e-9)``, summed in client or
 is an error that names the sum, the budget and the clients; ``"drop"`` turns down, in client order, what does not fit.
 
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
-the round; 0 if ``d`` is 0, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 = 1.0867``; from 0.52 back
-to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and ``leave_one_out``: each
-participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean accuracy (``envs.rules.leave_one_out``).
+the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 =
+1.0867``; from 0.52 back to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and
+``leave_one_out``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean accuracy
+(``envs.rules.leave_one_out``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's

@@ -26,6 +26,7 @@ from bippo_rllib import (
     export,
 )
 from bippo_rllib.deploy import selector_file
+from bippo_rllib.deploy.rewards import formulas
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
 from envs.rules.reward import LEAVE_ONE_OUT, REWARDS, effect_reward
 from experiments.methods import METHODS
@@ -77,6 +78,13 @@ def test_a_checkpoint_selects_as_its_method_does_or_says_that_it_cannot(ray_sess
     algo.stop()
 
 
+def test_beside_a_foreign_package_envs_only_rewards_of_the_users_own_can_be_reported(monkeypatch):
+    """`test_docs.py` has an example in such a folder, which reports rewards."""
+    monkeypatch.setitem(sys.modules, "envs.rules", None)
+    with pytest.raises(ImportError, match=r"hides the package envs of bippo-rllib.*rename it, or report rewards$"):
+        formulas()
+
+
 @pytest.mark.parametrize("method", ["bippo", "ippo", "bippo-r"])
 def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path, monkeypatch, method):
     """From the middle of a run, and through a file in the middle of a round."""
@@ -84,7 +92,7 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
 
     def noted(without, complete, base, target):
         effects.append(complete - without)
-        return effect_reward(without, complete, base)
+        return effect_reward(complete - without, base)
 
     monkeypatch.setitem(REWARDS, LEAVE_ONE_OUT, noted)
     algo = federation(method)

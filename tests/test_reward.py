@@ -30,8 +30,27 @@ def test_golden_values():
 def test_antisymmetric_and_at_least_one_in_size(previous, current):
     reward = accuracy_reward(previous, current)
     assert reward == -accuracy_reward(current, previous)
-    assert (reward == 0.0) == (previous == current)
+    assert (reward == 0.0) == (abs(current - previous) < 1e-9)
     assert reward == 0.0 or 1.0 <= abs(reward) <= 64.0
+
+
+RIGHT_ANSWERS = st.lists(st.integers(0, 19), min_size=2, max_size=60)
+
+
+@given(right=RIGHT_ANSWERS, test_samples=st.sampled_from([20, 55, 200, 997]), order=st.randoms(use_true_random=False))
+def test_the_same_right_answers_of_other_clients_are_a_tie(right, test_samples, order):
+    """The means of the same numbers in another order may differ in their last bits; the sum of integers does not."""
+    others = order.sample(right, len(right))
+    previous, current = (float(np.mean(np.array(answers) / test_samples)) for answers in (right, others))
+    assert accuracy_reward(previous, current) == 0.0
+
+
+@given(right=RIGHT_ANSWERS, test_samples=st.sampled_from([20, 55, 200, 10_000]), data=st.data())
+def test_one_more_right_answer_of_one_client_is_no_tie(right, test_samples, data):
+    more = np.array(right)
+    more[data.draw(st.integers(0, len(right) - 1))] += 1
+    previous, current = (float(np.mean(np.array(answers) / test_samples)) for answers in (right, more))
+    assert 1.0 < accuracy_reward(previous, current) == -accuracy_reward(current, previous)
 
 
 def test_accuracy_target_is_negative_below_the_target():
@@ -42,14 +61,14 @@ def test_accuracy_target_is_negative_below_the_target():
 
 def test_an_effect_of_nothing_is_worth_nothing_and_the_sign_is_its_own():
     # 64**0.5 - 1 = 7; next to 0 it is ln(64) times the effect: 1e-6 * 4.158883
-    assert effect_reward(0.25, 0.75) == pytest.approx(7.0)
-    assert effect_reward(0.75, 0.25) == pytest.approx(-7.0)
-    assert effect_reward(0.4, 0.4) == 0.0
-    assert effect_reward(0.5, 0.500001) == pytest.approx(4.158883e-6, rel=1e-4)
+    assert effect_reward(0.5) == pytest.approx(7.0)
+    assert effect_reward(-0.5) == pytest.approx(-7.0)
+    assert effect_reward(0.0) == 0.0
+    assert effect_reward(1e-6) == pytest.approx(4.158883e-6, rel=1e-4)
 
 
 def test_registry_follows_the_functions():
-    assert REWARDS["leave_one_out"](0.25, 0.75, 64.0, 0.9) == effect_reward(0.25, 0.75)
+    assert REWARDS["leave_one_out"](0.25, 0.75, 64.0, 0.9) == effect_reward(0.5)
     assert REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
     assert REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
 
@@ -60,9 +79,12 @@ def test_accuracies_outside_the_unit_interval_are_refused(previous, current):
         accuracy_reward(previous, current)
 
 
-def test_bad_base_is_refused():
+def test_bad_base_and_bad_effect_are_refused():
     with pytest.raises(ValueError, match="base is 0"):
         accuracy_reward(0.1, 0.2, base=0.0)
+    for effect in (1.1, float("nan")):
+        with pytest.raises(ValueError, match=f"effect is {effect}"):
+            effect_reward(effect)
 
 
 def test_observations_by_hand():

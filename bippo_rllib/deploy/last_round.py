@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.deploy.reports import checked_number
-from bippo_rllib.deploy.rewards import accuracy_reward, effect_reward
+from bippo_rllib.deploy.rewards import formulas
 from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.policies.policy_stack import PolicyStack
@@ -40,6 +40,7 @@ class LastRound:
         if accuracies is not None:
             rewards = self._team_reward(accuracies)
         elif effects is not None:
+            effect_reward = formulas().effect_reward
             rewards = {
                 client: effect_reward(checked_number(client, effects.get(client), "effect")) for client in selected
             }
@@ -90,4 +91,4 @@ class LastRound:
         if not any(compared):
             return 0.0
         stayed = np.array([after[self.policy_ids[i]] for i in np.flatnonzero(compared)])
-        return accuracy_reward(float(np.mean(self.accuracies[compared])), float(np.mean(stayed)))
+        return formulas().accuracy_reward(float(np.mean(self.accuracies[compared])), float(np.mean(stayed)))

@@ -1,28 +1,26 @@
-"""What a round was worth, by the formulas of the environment. Pure functions; rewards are in no unit."""
+"""What a round was worth, by the formulas of the environment."""
 
 from __future__ import annotations
 
-import math
-
-#: Lambda in the paper.
-BASE = 64.0
+import importlib.util
+from types import ModuleType
 
 
-def accuracy_reward(previous: float, current: float) -> float:
-    """The paper's reward of the team, ``sign(d) * 64**|d|`` with ``d = current - previous``; 0 when ``d`` is 0.
+def formulas() -> ModuleType:
+    """Imports ``envs.rules.reward``, in which environment and selector have their rewards in common.
 
-    Args:
-        previous: Mean accuracy before the round.
-        current: Mean accuracy of the same clients after it.
+    It is imported here and not at the top, since only who reports accuracies or effects needs it, and other projects
+    often have an ``envs`` of their own.
+
+    Raises:
+        ImportError: If another package of that name is found first; in one line.
     """
-    change = current - previous
-    return 0.0 if change == 0.0 else math.copysign(BASE ** abs(change), change)
-
-
-def effect_reward(effect: float) -> float:
-    """A participant's leave-one-out reward, ``sign(d) * (64**|d| - 1)``.
-
-    Args:
-        effect: ``d``, the mean accuracy of the round's model minus that of the model averaged without it.
-    """
-    return math.copysign(1.0, effect) * (BASE ** abs(effect) - 1.0)
+    try:
+        from envs.rules import reward
+    except ImportError as error:
+        found = importlib.util.find_spec("envs")
+        raise ImportError(
+            f"{found.origin if found else 'another package envs'} hides the package envs of bippo-rllib, which makes "
+            f"rewards of accuracies and effects ({error}); rename it, or report rewards"
+        ) from error
+    return reward

@@ -13,11 +13,16 @@ from collections.abc import Callable
 #: Each participant is paid its own effect: difference rewards (Wolpert and Tumer 2001).
 LEAVE_ONE_OUT = "leave_one_out"
 
+#: Changes of a mean accuracy below this are rounding: with n clients of m test samples each, a real one is at least
+#: 1 / (n * m), and two float64 means of the same number differ by less than 1e-15.
+SMALLEST_CHANGE = 1e-9
+
 
 def accuracy_reward(previous: float, current: float, base: float = 64.0) -> float:
-    """The paper's reward, ``sign(d) * base**|d|`` with ``d = current - previous``; 0 when ``d`` is 0.
+    """Computes the paper's reward, ``sign(d) * base**|d|`` with ``d = current - previous``; 0 when ``d`` is 0.
 
-    From 0.50 to 0.52 with base 64: ``64**0.02 = 1.0867``; from 0.52 to 0.50: ``-1.0867``.
+    From 0.50 to 0.52 with base 64: ``64**0.02 = 1.0867``; from 0.52 to 0.50: ``-1.0867``. The reward jumps from -1 to
+    1 at 0, where rounding must not decide: below ``SMALLEST_CHANGE`` nothing has changed.
 
     Args:
         previous: Mean accuracy before the round, over the clients that are live before and after it.
@@ -26,22 +31,23 @@ def accuracy_reward(previous: float, current: float, base: float = 64.0) -> floa
     """
     _check(previous=previous, current=current, base=base)
     change = current - previous
-    return 0.0 if change == 0.0 else math.copysign(base ** abs(change), change)
+    return 0.0 if abs(change) < SMALLEST_CHANGE else math.copysign(base ** abs(change), change)
 
 
-def effect_reward(without: float, complete: float, base: float = 64.0) -> float:
-    """What a participant is paid for its own effect, ``sign(d) * (base**|d| - 1)`` with ``d = complete - without``.
+def effect_reward(effect: float, base: float = 64.0) -> float:
+    """Computes a participant's reward for its own effect ``d``, ``sign(d) * (base**|d| - 1)``.
 
     From 0.50 without it to 0.52 with it, base 64: ``64**0.02 - 1 = 0.0867``; from 0.52 to 0.50: ``-0.0867``. Unlike
     ``accuracy_reward`` it has no jump at 0: not having taken part is worth 0, which makes it an advantage as it is.
 
     Args:
-        without: Mean accuracy of the model averaged over the other participants.
-        complete: Mean accuracy of the round's model, over the same clients.
+        effect: Mean accuracy of the round's model minus that of the model averaged over the other participants, over
+            the same clients; in [-1, 1].
         base: Lambda in the paper, above 0.
     """
-    _check(without=without, complete=complete, base=base)
-    effect = complete - without
+    _check(base=base)
+    if not abs(effect) <= 1.0:
+        raise ValueError(f"effect is {effect}; it must lie in [-1, 1]")
     return math.copysign(1.0, effect) * (base ** abs(effect) - 1.0)
 
 
@@ -54,7 +60,7 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
 REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
     "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
     "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
-    LEAVE_ONE_OUT: lambda without, complete, base, target: effect_reward(without, complete, base),
+    LEAVE_ONE_OUT: lambda without, complete, base, target: effect_reward(complete - without, base),
 }
 
 
