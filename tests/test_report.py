@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from experiments.report.sections import write_report
 from experiments.report.tables import markdown_table, text_table
 from experiments.results.checkpoints import write_manifest
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.results.run_info import RunInfo, add_warmup_energy, read_run_info, write_run_info
+from experiments.results.run_info import RunInfo, add_warmup_energy, load_run_info, read_run_info, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision
 
 INFO = RunInfo(
@@ -275,15 +277,70 @@ def test_against_needs_churn_or_pretraining(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("resolved", [None, RESOLVED])
-def test_run_info_comes_back_and_a_broken_one_is_none(tmp_path: Path, resolved: FederationRecord | None) -> None:
+def test_run_info_comes_back(tmp_path: Path, resolved: FederationRecord | None) -> None:
     info = dataclasses.replace(INFO, federation_record=resolved, init_from="checkpoint")
     assert read_run_info(tmp_path) is None
     write_run_info(tmp_path, info)
     assert read_run_info(tmp_path) == info
-    four = json.dumps({**json.loads((tmp_path / "run.json").read_text()), "rounds": "four"})
-    for text in ("{", "[1, 2]", four):
-        (tmp_path / "run.json").write_text(text)
-        assert read_run_info(tmp_path) is None
+
+
+RECORD = dataclasses.asdict(dataclasses.replace(INFO, federation_record=RESOLVED))
+CLIENT = RECORD["federation_record"]["clients"][1]
+
+
+def _with_client(**changes: Any) -> dict[str, Any]:
+    clients = [RECORD["federation_record"]["clients"][0], {**CLIENT, **changes}]
+    return {"federation_record": {**RECORD["federation_record"], "clients": clients}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rounds": "four"}, "rounds is 'four', expected a valid integer"),
+        ({"rounds": 10**400}, "rounds is 1000"),
+        ({"rounds": True}, "rounds is True, expected a valid integer"),
+        ({"target_accuracy": math.nan}, "target_accuracy is nan, expected less than or equal to 1"),
+        ({"seeds": [7, -1]}, "seeds.1 is -1, expected greater than or equal to 0"),
+        ({"seeds": [7, 7]}, "seeds names one of them twice"),
+        ({"methods": []}, r"methods is \[\], Value should have at least 1 item"),
+        ({"methods": "bippo"}, "methods is 'bippo', expected a valid array"),
+        (
+            {"warmup_energy_j": {"bippo-seed7": math.inf}},
+            "warmup_energy_j.bippo-seed7 is inf, expected a finite number",
+        ),
+        ({"own_methods": {"other": "m:f"}}, "own_methods has other, which is none of its methods"),
+        (_with_client(client=7), "client 7 stands in the place of client 1"),
+        (_with_client(labels={"2": 1}), "client 1 holds label '2', but there are 2 classes"),
+        (_with_client(cost_j=-1.0), r"federation_record.clients.1.cost_j is -1.0, expected"),
+        (_with_client(cpu_freq_hz=0.0), r"cpu_freq_hz is 0.0, expected greater than 0"),
+        ({"federation_record": {**RECORD["federation_record"], "noisy_clients": [2]}}, r"noisy_clients are \[2\]"),
+    ],
+)
+def test_every_number_of_a_record_has_its_range(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**RECORD, **changes}))
+    with pytest.raises(ValueError, match=f"run.json is no record of a study: .*{said}") as error:
+        load_run_info(path)
+    assert len(str(error.value).splitlines()) == 1 and read_run_info(path) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"null", b"\xff", b"[" * 100_000, b'{"scenario": "digits"}'])
+def test_what_is_no_record_is_said_in_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"run\.json is no record of a study: ") as error:
+        load_run_info(tmp_path)
+    assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) < 1000
+
+
+def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(ValueError, match="is no file"):
+        load_run_info(tmp_path)
+
+
+def test_a_command_of_odd_bytes_does_not_spoil_the_record(tmp_path: Path) -> None:
+    write_run_info(tmp_path, dataclasses.replace(INFO, command="--results-dir st\udcfcdie grün"))
+    assert load_run_info(tmp_path).command == "--results-dir st?die grün"
 
 
 def test_command_prints_the_table(tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]) -> None:

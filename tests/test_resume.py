@@ -156,7 +156,7 @@ def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="has no readable run"):
+    with pytest.raises(ValueError, match=r"has no run\.json; name a folder"):
         study_to_resume(tmp_path)
 
 
@@ -293,4 +293,4 @@ def test_what_a_record_says_is_not_said_again(tmp_path: Path, flag: str, capsys:
     assert capsys.readouterr().err == f"error: {flag} takes what to run from run.json; leave out --seeds\n"
     (tmp_path / "run.json").write_text("{")
     assert tune_bippo.main([flag, str(tmp_path)]) == 2
-    assert f"{tmp_path} has no readable run.json; name a folder a study wrote" in capsys.readouterr().err
+    assert f"error: {tmp_path}/run.json is no record of a study: Invalid JSON" in capsys.readouterr().err

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.results.ranges import AtLeastOne, Count, Hertz, Joules
+
 
 @dataclass(frozen=True)
 class ClientRecord:
     """One client at the start of the run."""
 
-    client: int  #: Its number.
-    labels: Mapping[str, int]  #: Training samples of each label it holds, by label index as text.
-    cpu_freq_hz: float  #: Of its device.
-    cost_j: float  #: Energy of one round.
+    client: Count  #: Its number.
+    labels: Mapping[str, Count]  #: Training samples of each label it holds, by label index as text.
+    cpu_freq_hz: Hertz  #: Of its device.
+    cost_j: Joules  #: Energy of one round.
 
     @property
     def num_samples(self) -> int:
@@ -27,8 +29,8 @@ class ModelRecord:
     """The model that is trained; MACs are of one forward pass of one sample, in conv and linear layers."""
 
     name: str
-    parameters: int
-    macs_per_sample: int
+    parameters: Count
+    macs_per_sample: Count
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,25 @@ class FederationRecord:
     """
 
     classes: Sequence[str]
-    local_epochs: int
+    local_epochs: AtLeastOne
     model: ModelRecord
     clients: Sequence[ClientRecord]
-    noisy_clients: Sequence[int] = field(default_factory=list)
+    noisy_clients: Sequence[Count] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Checks that the parts fit each other, for a record that was read.
+
+        Raises:
+            ValueError: For the first thing that does not.
+        """
+        labels = {str(label) for label in range(len(self.classes))}
+        for place, client in enumerate(self.clients):
+            if client.client != place:
+                raise ValueError(f"client {client.client} stands in the place of client {place}")
+            if unknown := client.labels.keys() - labels:
+                raise ValueError(f"client {place} holds label {min(unknown)!r}, but there are {len(labels)} classes")
+        if not self.clients or max(self.noisy_clients, default=0) >= len(self.clients):
+            raise ValueError(f"noisy_clients are {[*self.noisy_clients]}, but there are {len(self.clients)} clients")
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from experiments.results.federation_record import FederationRecord
 from experiments.results.files import atomic_write, sha256
 from experiments.results.provenance import code_and_time, machine
+from experiments.results.ranges import AtLeastOne, Joules, Seed, Share
 from experiments.results.setting_text import from_text
 
 RUN_FILE = "run.json"
@@ -26,11 +28,11 @@ class PolicySource:
 
     checkpoint: str  #: Absolute path of its folder.
     sha256: str  #: Hash of the file in it that holds the policies.
-    round: int | None = None  #: Rounds they were trained; None if the checkpoint does not say.
+    round: AtLeastOne | None = None  #: Rounds they were trained; None if the checkpoint does not say.
     scenario: str = ""  #: What they were trained on; empty if nothing beside the checkpoint says so.
     method: str = ""  #: By which method; likewise.
     commit: str = ""  #: By which code; likewise.
-    seed: int | None = None  #: With which seed; None if unknown.
+    seed: Seed | None = None  #: With which seed; None if unknown.
 
     def __str__(self) -> str:
         """For example ``fashion-mnist, round 200``."""
@@ -42,17 +44,17 @@ class RunInfo:
     """What a results folder was made from."""
 
     scenario: str  #: Its name.
-    target_accuracy: float  #: A share of 1.
-    rounds: int  #: FL rounds of a trial.
+    target_accuracy: Share  #: A share of 1.
+    rounds: AtLeastOne  #: FL rounds of a trial.
     federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` that all trials share.
-    methods: Sequence[str]  #: Their names in rows, in the order they were asked for.
-    seeds: Sequence[int]  #: Likewise.
+    methods: Annotated[Sequence[str], Field(min_length=1)]  #: Their names in rows, in the order they were asked for.
+    seeds: Annotated[Sequence[Seed], Field(min_length=1)]  #: Likewise.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
     search: Mapping[str, str] = field(default_factory=dict)  #: The searched expressions.
-    num_samples: int = 1  #: Settings drawn from them.
+    num_samples: AtLeastOne = 1  #: Settings drawn from them.
     draws: Sequence[Mapping[str, str]] = field(default_factory=list)  #: What was drawn, as Python literals.
     command: str = ""  #: As a user would type it again.
-    warmup_energy_j: Mapping[str, float] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
+    warmup_energy_j: Mapping[str, Joules] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
     federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
     own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of a user's own methods, by name.
     init_from: str = ""  #: What policies started from; empty where from scratch.
@@ -73,11 +75,64 @@ _RUN_INFO = TypeAdapter(RunInfo)
 
 def read_run_info(record: Path) -> RunInfo | None:
     """What run.json says, given the file or its folder, or None where there is no readable one."""
-    record = Path(record)
     try:
-        return _RUN_INFO.validate_json((record / RUN_FILE if record.is_dir() else record).read_bytes())
+        return load_run_info(record)
     except (OSError, ValueError):
         return None
+
+
+def load_run_info(record: Path) -> RunInfo:
+    """Returns what run.json says, given the file or its folder. Every field has its type and range.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it cannot be read, or for the first thing in it that is no record of a study, in one line.
+    """
+    path = run_file(record)
+    if path.exists() and not path.is_file():  # reading a pipe would wait for whoever writes to it
+        raise ValueError(f"{path} is no file")
+    try:
+        info = _RUN_INFO.validate_json(path.read_bytes(), strict=True)
+        _check(info)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise ValueError(f"{path} is no record of a study: {_first_problem(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is no record of a study: {error}") from None
+    return info
+
+
+def run_file(record: Path) -> Path:
+    """Returns the path of a record, given that or its folder."""
+    return Path(record) / RUN_FILE if Path(record).is_dir() else Path(record)
+
+
+def _first_problem(error: ValidationError) -> str:
+    """For example ``rounds is 'four', expected a valid integer``."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"it has no {place}"
+    message = first["msg"].replace("Input should be", "expected")
+    return f"{place} is {reprlib.repr(first['input'])}, {message}" if place else message
+
+
+def _check(info: RunInfo) -> None:
+    """Checks what concerns more than one field.
+
+    Raises:
+        ValueError: For the first thing that is wrong.
+    """
+    for name, values in (("methods", info.methods), ("seeds", info.seeds)):
+        if len(set(values)) < len(values):
+            raise ValueError(f"{name} names one of them twice")
+    if stray := sorted(info.own_methods.keys() - set(info.methods)):
+        raise ValueError(f"own_methods has {stray[0]}, which is none of its methods")
+    if info.federation_record is not None:
+        info.federation_record.check()
 
 
 def write_run_info(results_dir: Path, info: RunInfo) -> None:
@@ -102,7 +157,8 @@ def add_warmup_energy(results_dir: Path, warmup_energy_j: Mapping[str, float]) -
 
 def _write(results_dir: Path, info: RunInfo) -> None:
     with atomic_write(Path(results_dir) / RUN_FILE) as unfinished:
-        unfinished.write_text(json.dumps(asdict(info), indent=2, default=str) + "\n")
+        text = json.dumps(asdict(info), indent=2, default=str, ensure_ascii=False) + "\n"
+        unfinished.write_bytes(text.encode("utf-8", "replace"))  # half a surrogate could not be read again
 
 
 def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:

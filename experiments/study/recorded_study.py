@@ -11,7 +11,7 @@ from experiments.cli import new_results_dir
 from experiments.results.naming import look_up
 from experiments.results.provenance import package_versions
 from experiments.results.rows import ROWS_FILE
-from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, read_run_info
+from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
 from experiments.study.study import Study
@@ -30,10 +30,10 @@ def recorded_study(record: Path, *, data_dir: str | None = None, force: bool = F
     Raises:
         ValueError: If there is no readable record, or something the study depends on has changed.
     """
-    info = read_run_info(record)
-    if info is None:
-        verb = "is" if record.is_file() else "has"
-        raise ValueError(f"{record} {verb} no readable {RUN_FILE}; name a folder a study wrote")
+    try:
+        info = load_run_info(record)
+    except FileNotFoundError:
+        raise ValueError(f"{record} has no {RUN_FILE}; name a folder a study wrote") from None
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.own_methods.get(name, name) for name in info.methods),
