@@ -174,7 +174,7 @@ class Bippo(PPO):
         what resumes a run.
 
         Args:
-            path: A checkpoint, as ``save_to_path`` or Tune wrote it. They are pickles: load only those you trust.
+            path: A checkpoint, as ``save_to_path`` or Tune wrote it; only the arrays of its policies are read.
             epsilon: Exploration rate to start from; ``epsilon_min`` by default, as what was learned is to be used.
 
         Raises:

@@ -1,11 +1,16 @@
-"""What a user names as ``MODULE:NAME``: a model's builder, a data set's loader."""
+"""A user's own code by name, ``MODULE:NAME``: a method, a model's builder, a data set's loader, an energy meter."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+#: Fields of a ``FederationConfig`` that may be ``MODULE:NAME``.
+OWN_CODE_FIELDS = ("dataset", "model", "energy_meter")
 
 _NAMED = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
@@ -22,7 +27,7 @@ def check_import(what: str, text: str) -> None:
 
 
 def import_name(what: str, text: str) -> Any:
-    """What ``text``, ``MODULE:NAME``, stands for; ``what`` is the setting, for errors.
+    """Imports what ``text``, ``MODULE:NAME``, stands for; ``what`` is the setting, for errors.
 
     Raises:
         ValueError: If the module cannot be imported or does not hold the name, in one line.
@@ -31,13 +36,34 @@ def import_name(what: str, text: str) -> Any:
     module_name, _, name = text.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # whatever a user's module does while it is imported
-        why = " ".join(f"{type(error).__name__}: {error}".split())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a user's module does while it is imported, ``sys.exit`` included
         raise ValueError(
-            f"{what} {text}: cannot import {module_name} ({why}); run from the folder that holds it, or install it"
+            f"{what} {text}: cannot import {module_name} ({_in_one_line(error)}); run from the folder that holds it, "
+            "or install it"
         ) from error
     if not hasattr(module, name):
         close = difflib.get_close_matches(name, dir(module), n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{what} {text}: {module_name} has no {name}{hint}")
     return getattr(module, name)
+
+
+@contextmanager
+def own_code(what: str) -> Iterator[None]:
+    """Runs code of a user's own in the body of a ``with``; ``what`` names it, for errors.
+
+    Raises:
+        ValueError: For whatever the body raises, ``sys.exit`` included, in one line. An interrupt remains one.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit would end the process as if all were well
+        raise ValueError(f"{what}: {_in_one_line(error)}") from error
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from envs.imports import import_name, is_import
+from envs.imports import check_import, import_name, is_import, own_code
 from experiments.methods import METHODS, Method
 from experiments.results.naming import look_up
 
@@ -19,6 +19,14 @@ def method_name(text: str) -> str:
     """What rows and folders call a method: ``mymodule.make`` for a user's own ``mypackage.mymodule:make``."""
     module, colon, function = text.partition(":")
     return f"{module.rpartition('.')[2]}.{function}" if colon else text
+
+
+def check_method(text: str) -> None:
+    """Raises a ``ValueError`` for what ``--methods`` cannot name; imports nothing."""
+    if is_import(text):
+        check_import("--methods", text)
+    else:
+        look_up("method", text, METHODS)
 
 
 def find_method(text: str) -> Method:
@@ -49,10 +57,8 @@ def _own_config(text: str, make: Any) -> BippoConfig:
 
     if not callable(make):
         raise ValueError(f"--methods {text} is a {type(make).__name__}; name a function that returns a BippoConfig")
-    try:
+    with own_code(f"--methods {text}"):
         config = make()
-    except Exception as error:
-        raise ValueError(f"--methods {text}: {type(error).__name__}: {error}") from error
     if not isinstance(config, BippoConfig):
         raise ValueError(f"--methods {text} returned a {type(config).__name__}; it must return a BippoConfig")
     return config.copy(copy_frozen=False)

@@ -62,6 +62,8 @@ def _main(argv: Sequence[str]) -> int:
             print(listing())
             return 0
         study = study_of(arguments, argv)
+        if arguments.trust_code and study.own_code:
+            print(f"{RUN_FILE} names code, which is trusted: {', '.join(study.own_code)}")
         print(LOADING, flush=True)  # imports and data take seconds
         quiet()
         check_study(study)
@@ -201,7 +203,8 @@ def _failure_line(failure: Failure) -> str:
 
 
 def _resume_command(study: Study) -> str:
-    return f"python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}"
+    trusted = " --trust-code" if study.own_code else ""
+    return f"python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}{trusted}"
 
 
 def _quoted(path: Path) -> str:

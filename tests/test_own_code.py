@@ -21,10 +21,13 @@ from study_runs import TunerHere
 import envs
 from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
+from envs.imports import OWN_CODE_FIELDS
 from envs.training.models import build_model
 from experiments import tune_bippo
 from experiments.own_methods import _own_method, find_method, method_name
 from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.run_info import RunInfo, as_written, write_run_info
+from experiments.scenarios import SCENARIOS
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.trial import bippo_config
 
@@ -54,6 +57,35 @@ def nothing(*anything):
 
 def broken():
     raise RuntimeError("not\\ntoday")
+
+
+def leaves(*anything):
+    raise SystemExit(0)
+
+
+class Odd(BaseException):
+    pass
+
+
+def odd(*anything):
+    raise Odd("one\\ntwo")
+
+
+def interrupted(*anything):
+    raise KeyboardInterrupt
+
+
+def too_large(input_shape, num_classes):
+    return torch.nn.Linear(2**20, 2**20)
+
+
+class Leaves(torch.nn.Module):
+    def forward(self, images):
+        raise SystemExit(0)
+
+
+def of_one_that_leaves(input_shape, num_classes):
+    return Leaves()
 
 
 def too_few(input_shape, num_classes):
@@ -96,6 +128,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "pack" / "__init__.py").write_text("")
     (tmp_path / "pack" / "odd.py").write_text(ODD)
     (tmp_path / "pack" / "half.py").write_text("import no_such_package\n")
+    (tmp_path / "pack" / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "pack" / "stopped.py").write_text("raise KeyboardInterrupt\n")
     _own_method.cache_clear()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -134,9 +168,14 @@ def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
     }
     shutil.rmtree(max(Path("r/mine.in_turn-seed7").glob("checkpoint_*")))  # killed before the last one was written
     monkeypatch.setattr(tune_bippo, "_print_report", lambda study: None)
-    assert tune_bippo.main(["--resume", "r"]) == 0
+    assert tune_bippo.main(["--resume", "r", "--trust-code"]) == 0
     assert "resuming 1 trial" in capsys.readouterr().out
     pd.testing.assert_frame_equal(read_rows("r").drop(columns=list(TIMING_COLUMNS)), rows, check_exact=True)
+
+
+#: Each way to name code of one's own -> what errors call it.
+CALLED = {"--methods ": "--methods", "--set env.model=": "model", "--set env.dataset=": "dataset"}
+WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
 
 
 @pytest.mark.parametrize(
@@ -154,6 +193,17 @@ def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
         ),
         ("--methods pack.odd:nothing", "--methods pack.odd:nothing returned a NoneType; it must return a BippoConfig"),
         ("--methods pack.odd:broken", "--methods pack.odd:broken: RuntimeError: not today"),
+        *(
+            (
+                f"{flag}pack.leaves:make",
+                f"{what} pack.leaves:make: cannot import pack.leaves (SystemExit: 0); run from the folder",
+            )
+            for flag, what in WAYS.items()
+        ),
+        *((f"{flag}pack.odd:leaves", f"{what} pack.odd:leaves: SystemExit: 0") for flag, what in CALLED.items()),
+        *((f"{flag}pack.odd:odd", f"{what} pack.odd:odd: Odd: one two") for flag, what in CALLED.items()),
+        ("--set env.model=pack.odd:too_large", "model pack.odd:too_large: RuntimeError: "),
+        ("--set env.model=pack.odd:of_one_that_leaves", "called with a batch of one image: SystemExit"),
         ("--methods ./mine:in_turn", "--methods './mine:in_turn' is not MODULE:NAME, such as mypackage.mymodule:make"),
         ("--methods pack.odd:shared other.odd:shared", "--methods has odd.shared twice"),
         ("--set env.model=mine:biuld", "model mine:biuld: mine has no biuld; did you mean build?"),
@@ -167,6 +217,86 @@ def test_what_does_not_fit_is_one_line(
     assert tune_bippo.main(arguments.split()) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and message in line
+
+
+@pytest.mark.parametrize(
+    "way", [*(f"{way}pack.stopped:make" for way in WAYS), *(f"{way}pack.odd:interrupted" for way in CALLED)]
+)
+def test_an_interrupt_in_ones_own_code_remains_one(way: str, mine: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune_bippo.main(way.split()) == tune_bippo.EXIT_INTERRUPTED
+    assert capsys.readouterr().err == "\ninterrupted before anything was run\n"
+
+
+def record_that_names(folder: Path, **changes: object) -> Path:
+    """A run.json as somebody may have been sent it."""
+    federation = {**as_written(dict(SCENARIOS["digits"].federation)), **changes.pop("federation", {})}  # type: ignore[dict-item]
+    values = {"scenario": "digits", "target_accuracy": 0.8, "rounds": 5, "methods": ["fedavg"], "seeds": [7], **changes}
+    folder.mkdir()
+    write_run_info(folder, RunInfo(federation=federation, **values))  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--config"])
+@pytest.mark.parametrize(
+    ("named", "listed"),
+    [
+        ({"methods": ["trap:make", "fedavg"]}, "--methods trap:make"),
+        ({"methods": ["bippo"], "own_methods": {"bippo": "trap:make"}}, "--methods trap:make"),
+        *(
+            ({"settings": {f"env.{name}": "trap:make"}, "federation": {name: "trap:make"}}, f"env.{name}=trap:make")
+            for name in OWN_CODE_FIELDS
+        ),
+        (
+            {
+                "search": {"env.model": "choice(['digits_cnn', 'trap:make'])"},
+                "draws": [{"env.model": "'digits_cnn'"}, {"env.model": "'trap:make'"}],
+            },
+            "env.model=trap:make",
+        ),
+        ({"search": {"env.model": "choice(['trap:make'])"}, "num_samples": 2}, "env.model=trap:make"),
+    ],
+)
+def test_code_that_a_record_names_is_listed_and_imported_only_if_it_is_trusted(
+    named: dict[str, object], listed: str, flag: str, mine: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("trap.py").write_text("open('sprung', 'w').close()\nmake = 1\n")
+    record = record_that_names(Path("gift").absolute(), **named)
+    again = [flag, str(record), *([] if flag == "--resume" else ["--results-dir", "out"])]
+    try:
+        assert tune_bippo.main(again) == 2
+        said = f"error: {record} names code that would be imported and run: {listed}. If you know that code, add "
+        assert capsys.readouterr().err == f"{said}--trust-code\n"
+        assert not Path("sprung").exists() and not Path("out").exists()
+        assert tune_bippo.main([*again, "--trust-code"]) == 2  # whatever was asked for, it is no function
+        assert Path("sprung").exists()
+        out, err = capsys.readouterr()
+        assert out.startswith(f"run.json names code, which is trusted: {listed}\n") and "trap:make is a" in err.replace(
+            "'int' object is not callable", "trap:make is a"
+        )
+    finally:
+        sys.modules.pop("trap", None)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"settings": {"env_config": {"dataset": "os:system"}}}, "--set env_config: use env. and a field of envs."),
+        ({"settings": {"env": "os:system"}}, "--set env: use --scenario for this one"),
+        ({"settings": {"env.data_dir": "/"}}, "--set env.data_dir: use --data-dir for this one"),
+        ({"search": {"lr": "__import__('os').system('x')"}}, "expected one of Tune's functions"),
+        ({"search": {"lr": "choice([1])"}, "draws": [{"env.model": "'os:system'"}]}, "a draw has env.model, but the"),
+        ({"methods": ["../elsewhere"]}, "unknown method '../elsewhere'"),
+        ({"methods": ["x"], "own_methods": {"x": "../elsewhere:make"}}, "--methods '../elsewhere:make' is not MODULE"),
+    ],
+)
+def test_a_record_says_nothing_that_could_not_be_typed(
+    named: dict[str, object], message: str, mine: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = record_that_names(Path("gift"), **named)
+    for arguments in (["--config", str(record), "--results-dir", "out"], ["--resume", str(record), "--force"]):
+        assert tune_bippo.main(arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert message in line and not Path("out").exists()
 
 
 def test_an_own_method_is_known_by_what_it_makes(mine: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from experiments.results.files import study_lock
 from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study.asha_journal import JOURNAL_FILE, read_decisions, stopped_trials
+from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
 from experiments.study.resume import study_to_resume
 
 
@@ -49,7 +50,21 @@ def rounds_in(trial_dir: Path) -> list[int]:
     return pq.read_table(trial_dir / ROWS_FILE, partitioning=None)["round"].to_pylist()
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "half a manifest"])
+#: What a manifest may say that would cost memory, leave the folder, or never end.
+ODD_MANIFESTS = {
+    "round of a text": '{"round": "x", "over": false, "files": {}}',
+    "round below 0": '{"round": -1, "over": false, "files": {}}',
+    "infinite round": '{"round": 1e999, "over": false, "files": {}}',
+    "files of a list": '{"round": 10, "over": false, "files": []}',
+    "outside": f'{{"round": 10, "over": false, "files": {{"../outside": "{hashlib.sha256(b"").hexdigest()}"}}}}',
+    "a pipe": '{"round": 10, "over": false, "files": {"pipe": ""}}',
+    "a device": '{"round": 10, "over": false, "files": {"/dev/zero": ""}}',
+    "nested": "[" * 100_000,
+    "no text": "\udcff",
+}
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "half a manifest", *ODD_MANIFESTS])
 def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path, damage: str) -> None:
     trial = make_trial(tmp_path, 12)
     make_checkpoint(trial, "checkpoint_000000", 5)
@@ -61,13 +76,17 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
         (newer / "learner" / "state.pkl").write_bytes(b"weig")
     elif damage == "no manifest":
         (newer / "manifest.json").unlink()
+    elif damage in ODD_MANIFESTS:
+        (trial / "outside").touch()
+        os.mkfifo(newer / "pipe")
+        (newer / "manifest.json").write_bytes(ODD_MANIFESTS[damage].encode(errors="surrogateescape"))
     else:
         (newer / "manifest.json").write_text((newer / "manifest.json").read_text()[:40])
     assert checkpoint_at(newer) is None
     assert newest_checkpoint(trial).round == 5
     assert make_ready(trial, 50) == str(trial / RESUMED)
     assert checkpoint_at(trial / RESUMED).round == 5
-    assert sorted(path.name for path in trial.iterdir()) == [RESUMED, ROWS_FILE]
+    assert sorted(path.name for path in trial.iterdir() if path.name != "outside") == [RESUMED, ROWS_FILE]
     assert rounds_in(trial) == [1, 2, 3, 4, 5]
 
 
@@ -82,6 +101,38 @@ def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 5)
     assert make_ready(trial, 50) == ""
+
+
+def test_a_round_that_nobody_can_have_run_takes_no_memory(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path, 3)
+    make_checkpoint(trial, "checkpoint_000000", 10**15)
+    assert not finished(trial, 10**15) and make_ready(trial, 10**16) == ""
+
+
+def test_lines_of_the_journal_that_are_no_decisions_are_left_out(tmp_path: Path) -> None:
+    good = Decision("bippo-seed7-00000", "bippo", 7, 3, 0.5, stop=True)
+    append_decision(tmp_path / JOURNAL_FILE, good)
+    as_json = json.dumps(vars(good))
+    odd = [as_json.replace(": 3,", f": {value},") for value in ('"x"', "0", "-1", "1e999", "null", "[3]")]
+    odd += [as_json[:-9], "[" * 100_000, "1", as_json.replace("trial", "trail")]
+    with (tmp_path / JOURNAL_FILE).open("ab") as journal:
+        journal.write("\n".join(["", *odd]).encode() + b"\n\xff\xfe")
+    assert read_decisions(tmp_path / JOURNAL_FILE) == [good]
+    assert stopped_trials(tmp_path) == {"bippo-seed7-00000": 3}
+
+
+def test_a_trials_folder_that_lies_elsewhere_is_not_cleared(tmp_path: Path) -> None:
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    kept = make_checkpoint(elsewhere, "checkpoint_000000", 5)
+    study.mkdir()
+    write_run_info(study, info())
+    (study / "fedavg-seed7").symlink_to(elsewhere)
+    with pytest.raises(ValueError, match=f"fedavg-seed7 is a link to {elsewhere}; put the trial's folder itself there"):
+        study_to_resume(study)
+    assert kept.is_dir()
+    (tmp_path / "link").symlink_to(study)  # the whole study may lie elsewhere
+    (study / "fedavg-seed7").unlink()
+    assert len(study_to_resume(tmp_path / "link").trials) == 2
 
 
 def test_a_resumed_trial_that_is_killed_again_goes_on_from_the_same_checkpoint(tmp_path: Path) -> None:

@@ -112,6 +112,28 @@ def test_misfits_are_refused_with_both_sides(checkpoints: dict[str, Path], tmp_p
         algo.stop()
 
 
+@pytest.mark.parametrize(
+    "name", [("posix", "system"), ("builtins", "eval"), ("numpy", "load"), ("numpy.x.core", "dtype")]
+)
+def test_policies_are_read_without_running_what_a_pickle_names(name: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "learner_group" / "learner" / "rl_module").mkdir(parents=True)
+    file = tmp_path / "learner_group" / "learner" / "rl_module" / "module_state.pkl"
+    file.write_bytes(f"c{name[0]}\n{name[1]}\n(S'{tmp_path / 'ran'}'\ntR.".encode())
+    with pytest.raises(ValueError, match=f"holds no policies: UnpicklingError: it names {'.'.join(name)}, which is no"):
+        read_policies(tmp_path)
+
+
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_policies_in_each_protocol_of_python_3_are_read(
+    protocol: int, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    for name, checkpoint in checkpoints.items():
+        copy = shutil.copytree(checkpoint, tmp_path / name)
+        policies_file(copy).write_bytes(pickle.dumps(read_policies(checkpoint).state, protocol))
+        read, expected = (pickle.dumps(read_policies(folder).state) for folder in (copy, checkpoint))
+        assert read == expected
+
+
 def other_observations(checkpoint: Path, folder: Path) -> Path:
     """A copy of the checkpoint with policies that see one number more."""
     copy = shutil.copytree(checkpoint, folder / "six")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,14 +108,15 @@ def policies_sha256(folder: str | Path) -> str:
 def read_policies(folder: str | Path) -> SavedPolicies:
     """Reads the policies out of a checkpoint written by ``Bippo.save_to_path`` or Tune.
 
-    Checkpoints are pickles: load only those you trust.
+    Of a checkpoint, which holds pickles, this one file is read, and of that arrays only: no code in it is run.
 
     Raises:
         ValueError: If there are none.
     """
     file = policies_file(folder)
     try:
-        state = pickle.loads(file.read_bytes())
+        with file.open("rb") as opened:
+            state = _ArraysOnly(opened).load()
         central = file.parent.name == CENTRAL
         example = state["parameters"] if central else next(iter(state.values()))
         hidden_size, obs_dim = example["actor.0.weight"].shape
@@ -122,6 +124,20 @@ def read_policies(folder: str | Path) -> SavedPolicies:
         return SavedPolicies(Path(folder), PolicyShape(tuple(clients), obs_dim, hidden_size, central), state)
     except Exception as error:
         raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Reads a pickle of NumPy arrays in dicts, and refuses one that names anything else, which would be called."""
+
+    _NAMES = frozenset({"_frombuffer", "_reconstruct", "scalar", "ndarray", "dtype"})
+    _MODULES = re.compile(r"numpy(\._?core(\.numeric|\.multiarray))?")
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        """One of NumPy's own, whatever its version."""
+        is_numpy = self._MODULES.fullmatch(module_name) and global_name in self._NAMES
+        if not is_numpy and (module_name, global_name) != ("collections", "OrderedDict"):
+            raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is no array")
+        return super().find_class(module_name, global_name)
 
 
 def _only(these: Sequence[str], others: Sequence[str]) -> str:

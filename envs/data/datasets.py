@@ -13,7 +13,7 @@ from torch import Tensor
 
 from envs.checks import one_of
 from envs.dataset_defaults import absolute_data_dir
-from envs.imports import import_name, is_import
+from envs.imports import import_name, is_import, own_code
 
 if TYPE_CHECKING:
     from envs.data.original_files import Split
@@ -68,7 +68,10 @@ def _load(name: str, data_dir: str | None) -> Dataset:
     if name == "digits":
         return _digits()
     if is_import(name):
-        return _checked(name, import_name("dataset", name)(data_dir))
+        load = import_name("dataset", name)
+        with own_code(f"dataset {name}"):
+            dataset = load(data_dir)
+        return _checked(name, dataset)
     from envs.data import on_disk  # with torchvision, seconds of every process's start
 
     one_of("data set", name, ("digits", *on_disk.HELP))

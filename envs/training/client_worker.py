@@ -98,7 +98,9 @@ class ClientWorker:
             reason = (
                 f"client {client} diverged in round {key.round} at lr={self._config.learning_rate}: {error}; lower lr"
             )
-        except Exception as error:  # whatever it is, the user has to know which client it was
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a user's model does, the user has to know which client it was
             detail = " ".join(str(error).split())
             reason = f"client {client} failed in round {key.round}: {type(error).__name__}: {detail}"
         return aggregation.without(ClientFailure(client, reason), self._weights.get())

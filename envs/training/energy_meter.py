@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envs.checks import not_negative
-from envs.imports import import_name, is_import
+from envs.imports import import_name, is_import, own_code
 from envs.training.energy_counters import COUNTERS
 
 #: More than any client takes in a round; far from what a float cannot hold.
@@ -62,11 +62,8 @@ class EnergyMeter:
         return stopped_j - self._started_j
 
     def _reading(self) -> float:
-        try:
+        with own_code(f"energy_meter {self._name} cannot be read any more"):  # a user's function, or a driver
             joules = self._read_j()
-        except Exception as error:  # whatever a user's function or a driver does
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ValueError(f"energy_meter {self._name} cannot be read any more: {why}") from error
         not_negative(f"what energy_meter {self._name} returned", joules)
         return float(joules)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from envs.checks import one_of
-from envs.imports import import_name, is_import
+from envs.imports import import_name, is_import, own_code
 
 
 def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, seed: int = 0) -> nn.Module:
@@ -34,11 +34,13 @@ def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, 
 
 
 def _build_own(name: str, input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-    model = import_name("model", name)(input_shape, num_classes)
+    build = import_name("model", name)
+    with own_code(f"model {name}"):
+        model = build(input_shape, num_classes)
     if not isinstance(model, nn.Module):
         raise ValueError(f"model {name} returned a {type(model).__name__}; it must return a torch.nn.Module")
     training = model.training
-    with torch.no_grad():
+    with torch.no_grad(), own_code(f"model {name}, called with a batch of one image"):
         found = tuple(model.eval()(torch.zeros(1, *input_shape)).shape)
     if found != (1, num_classes):
         raise ValueError(
@@ -57,7 +59,9 @@ def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> N
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             model.train()(torch.zeros(1, *input_shape))
-    except Exception as error:  # a user's own model may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's own model may raise anything
         raise ValueError(f"the model cannot train on a batch of one sample ({error})") from error
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.compute as pc
+from pydantic import NonNegativeInt, TypeAdapter
 
 from experiments.results.files import sha256
 from experiments.results.rows import ROWS_FILE, read_table, write_table
@@ -27,6 +28,18 @@ class Checkpoint:
     over: bool
 
 
+@dataclass(frozen=True)
+class _Manifest:
+    """What manifest.json holds: the round, whether the episode is over, and the SHA-256 of each file by its name."""
+
+    round: NonNegativeInt
+    over: bool
+    files: Mapping[str, str]
+
+
+_MANIFEST = TypeAdapter(_Manifest)
+
+
 def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
     """Lists every file of a finished checkpoint with its hash, so that a partial copy of it can be recognised."""
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -36,11 +49,16 @@ def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
 def checkpoint_at(folder: Path) -> Checkpoint | None:
     """The checkpoint in ``folder``, or None if it is not complete: killed while it was written or copied."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        whole = all(sha256(folder / name) == digest for name, digest in manifest["files"].items())
-        return Checkpoint(folder, int(manifest["round"]), bool(manifest["over"])) if whole else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+        manifest = _MANIFEST.validate_json((folder / MANIFEST).read_bytes())
+        if all(_is_inside(folder, name) and sha256(folder / name) == digest for name, digest in manifest.files.items()):
+            return Checkpoint(folder, manifest.round, manifest.over)
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    return (folder / name).resolve().is_relative_to(folder.resolve())
 
 
 def newest_checkpoint(trial_dir: Path, before: float = math.inf) -> Checkpoint | None:
@@ -55,7 +73,8 @@ def finished(trial_dir: Path, rounds: int) -> bool:
     newest = newest_checkpoint(trial_dir)
     if newest is None or not (newest.over or newest.round >= rounds):
         return False
-    return rounds_written(trial_dir) == list(range(1, (newest.round if newest.over else rounds) + 1))
+    written = rounds_written(trial_dir)
+    return len(written) == (newest.round if newest.over else rounds) and _begins_with_all(written, len(written))
 
 
 def make_ready(trial_dir: Path, rounds: int) -> str:
@@ -65,7 +84,7 @@ def make_ready(trial_dir: Path, rounds: int) -> str:
         The checkpoint to resume from, or "" to start over because there is none, or rows before it are missing.
     """
     newest = newest_checkpoint(trial_dir, before=rounds)
-    if newest is not None and rounds_written(trial_dir)[: newest.round] != list(range(1, newest.round + 1)):
+    if newest is not None and not _begins_with_all(rounds_written(trial_dir), newest.round):
         newest = None
     kept = trial_dir / RESUMED
     if newest is not None and newest.path != kept:
@@ -84,6 +103,11 @@ def rounds_written(trial_dir: Path) -> Sequence[int]:
         return read_table(trial_dir / ROWS_FILE, ["round"])["round"].to_pylist()
     except (OSError, ValueError):
         return []
+
+
+def _begins_with_all(written: Sequence[int], rounds: int) -> bool:
+    """Whether ``written`` begins with 1 to ``rounds``, which may be any number that a file says."""
+    return len(written) >= rounds and list(written[:rounds]) == list(range(1, rounds + 1))
 
 
 def _cut_rows(path: Path, last_round: int) -> None:

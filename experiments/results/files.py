@@ -30,8 +30,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Returns the SHA-256 of a file's content, in hexadecimal; ``FileNotFoundError`` for a pipe or a device."""
+    if not path.is_file():  # reading one of those may never end
+        raise FileNotFoundError(f"{path} is no file")
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def check_writable(path: Path, what: str = "results folder") -> None:

@@ -103,7 +103,8 @@ def parser() -> Parser:
         "--resume",
         type=absolute_path,
         metavar="RESULTS_DIR",
-        help="run what is not finished, from the last checkpoints; with --rounds, for so many rounds",
+        help="run what is not finished, from the last checkpoints; with --rounds, for so many rounds. Checkpoints are "
+        "pickles, which can run any code: resume only studies from those you trust",
     )
     again.add_argument(
         "--config",
@@ -113,6 +114,12 @@ def parser() -> Parser:
     )
     again.add_argument(
         "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
+    )
+    again.add_argument(
+        "--trust-code",
+        action="store_true",
+        help=f"import the methods, models, data sets and meters that {RUN_FILE} names as MODULE:NAME; without it they "
+        "are listed and nothing is run",
     )
     return result
 
@@ -189,6 +196,8 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         return _recorded(arguments, argv)
     if arguments.force:
         raise ValueError("--force without --resume or --config: it says that changes since that study do not matter")
+    if arguments.trust_code:
+        raise ValueError(f"--trust-code without --resume or --config: it is about the code that {RUN_FILE} names")
     scenario, settings, search = (
         arguments.scenario,
         with_absolute_trace(parse_settings(arguments.set)),
@@ -224,7 +233,7 @@ def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     given = [name for name in fixed if getattr(arguments, name) != parser().get_default(name)]
     if given:
         raise ValueError(f"{flag} takes what to run from {RUN_FILE}; leave out --{given[0].replace('_', '-')}")
-    recorded = {**_where_and_who(arguments), "force": arguments.force}
+    recorded = {**_where_and_who(arguments), "force": arguments.force, "trust_code": arguments.trust_code}
     if arguments.resume:
         return study_to_resume(arguments.resume, rounds=arguments.rounds, **recorded)
     command = command_line("experiments.tune_bippo", argv)

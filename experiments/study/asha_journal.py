@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import PositiveInt, TypeAdapter
+
 JOURNAL_FILE = "asha.jsonl"
 
 
@@ -16,9 +18,12 @@ class Decision:
     trial: str
     method: str
     seed: int
-    iteration: int
+    iteration: PositiveInt
     value: float
     stop: bool
+
+
+_DECISION = TypeAdapter(Decision)
 
 
 def append_decision(path: Path, decision: Decision) -> None:
@@ -30,7 +35,7 @@ def append_decision(path: Path, decision: Decision) -> None:
 def read_decisions(path: Path) -> list[Decision]:
     """All decisions, in order; none if there is no file. Lines cut short are left out."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return []
     return [decision for line in lines if (decision := _decision(line)) is not None]
@@ -44,6 +49,6 @@ def stopped_trials(results_dir: Path) -> dict[str, int]:
 
 def _decision(line: str) -> Decision | None:
     try:
-        return Decision(**json.loads(line))
-    except (ValueError, TypeError):
+        return _DECISION.validate_json(line)
+    except ValueError:
         return None

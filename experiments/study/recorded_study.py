@@ -8,32 +8,45 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cli import new_results_dir
+from experiments.own_methods import check_method
 from experiments.results.naming import look_up
 from experiments.results.provenance import package_versions
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
+from experiments.study.settings import check_recorded
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 
 
-def recorded_study(record: Path, *, data_dir: str | None = None, force: bool = False, **where_and_who: Any) -> Study:
+def recorded_study(
+    record: Path,
+    *,
+    data_dir: str | None = None,
+    force: bool = False,
+    trust_code: bool = False,
+    **where_and_who: Any,
+) -> Study:
     """The study that ``record`` tells of, from its beginning, in the folder ``record``.
 
     Args:
         record: Folder of the study, or its run.json.
         data_dir: Where the data lies now, if it has moved.
         force: Although the scenario, a churn trace or a package has changed.
+        trust_code: Although the record names code to import that is not this project's.
         **where_and_who: Fields of ``Study`` that are not recorded, since rows do not depend on them.
 
     Raises:
-        ValueError: If there is no readable record, or something the study depends on has changed.
+        ValueError: If there is no readable record, it names code that is not trusted, or something the study depends on
+            has changed.
     """
     try:
         info = load_run_info(record)
     except FileNotFoundError:
         raise ValueError(f"{record} has no {RUN_FILE}; name a folder a study wrote") from None
+    draws = from_text(info.draws)
+    check_recorded(info.settings, info.search, draws)
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
         methods=tuple(info.own_methods.get(name, name) for name in info.methods),
@@ -44,12 +57,19 @@ def recorded_study(record: Path, *, data_dir: str | None = None, force: bool = F
         settings=info.settings,
         search=info.search,
         num_samples=info.num_samples,
-        recorded_draws=from_text(info.draws) if info.draws else None,
+        recorded_draws=draws or None,
         command=info.command,
         init_from=info.init_from,
         sources=info.init_policies,
         **where_and_who,
     )
+    for method in study.methods:
+        check_method(method)
+    if study.own_code and not trust_code:
+        raise ValueError(
+            f"{record} names code that would be imported and run: {', '.join(study.own_code)}. If you know that code, "
+            "add --trust-code"
+        )
     differences = _differences(info, study)
     if differences and not force:
         raise ValueError(

@@ -36,6 +36,7 @@ def study_to_resume(results_dir: Path, *, rounds: int | None = None, **arguments
         if not finished(results_dir / trial.name, stopped.get(trial.name, study.rounds))
     )
     for trial in trials_left:
+        _check_no_link(results_dir, trial.name)
         if trial.init_from and newest_checkpoint(results_dir / trial.name) is None:
             check_unchanged(trial.init_from, trial.init_sha256)
     return replace(study, trials_left=trials_left)
@@ -52,6 +53,13 @@ def ready(study: Study) -> Study:
         replace(trial, resume_from=make_ready(study.results_dir / trial.name, info.rounds)) for trial in study.trials
     ]
     return replace(study, trials_left=tuple(trials))
+
+
+def _check_no_link(results_dir: Path, trial: str) -> None:
+    """Refuses a trial's folder that lies elsewhere, since a resumed trial begins with removing files."""
+    folder = results_dir / trial
+    if folder.resolve() != results_dir.resolve() / trial:
+        raise ValueError(f"{folder} is a link to {folder.resolve()}; put the trial's folder itself there")
 
 
 def _check_extension(study: Study, rounds: int) -> None:

@@ -25,6 +25,7 @@ _EXAMPLE_SEARCH = '--search "lr=loguniform(1e-4,1e-2)"'
 #: Setting that a study fixes -> the flag for it.
 FLAG_OF = {
     "env": "--scenario",
+    "env_config": "env. and a field of envs.FederationConfig",
     "seed": "--seeds",
     "env.rounds": "--rounds",
     "env.seed": "--seeds",
@@ -76,10 +77,28 @@ def _pairs(flag: str, items: Sequence[str], example: str) -> dict[str, str]:
             raise ValueError(f"{flag} {item!r} is not key=value; for example {example}")
         if key in pairs:
             raise ValueError(f"{flag} names {key} twice; give it once")
-        if key in FLAG_OF and not (key == "env.dataset" and is_import(text)):
-            raise ValueError(f"{flag} {key}: use {FLAG_OF[key]} for this one")
+        _check_no_flag(flag, key, text)
         pairs[key] = text
     return pairs
+
+
+def check_recorded(settings: Mapping[str, Any], search: Mapping[str, str], draws: Sequence[Mapping[str, Any]]) -> None:
+    """Checks what a record says of settings as if it had been typed, and that draws are of what is searched.
+
+    Raises:
+        ValueError: As ``parse_settings`` and ``parse_search``, and for a draw of other keys.
+    """
+    for key, value in settings.items():
+        _check_no_flag("--set", key, value)
+    parse_search([f"{key}={expression}" for key, expression in search.items()])
+    for draw in draws:
+        if draw.keys() != search.keys():
+            raise ValueError(f"a draw has {', '.join(draw) or 'nothing'}, but the search is of {', '.join(search)}")
+
+
+def _check_no_flag(flag: str, key: str, value: Any) -> None:
+    if key in FLAG_OF and not (key == "env.dataset" and is_import(value)):
+        raise ValueError(f"{flag} {key}: use {FLAG_OF[key]} for this one")
 
 
 def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, Any]]:

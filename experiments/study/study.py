@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from envs.execution import Execution
-from envs.imports import is_import
+from envs.imports import OWN_CODE_FIELDS, is_import
 from experiments.own_methods import method_name
 from experiments.results.run_info import PolicySource, RunInfo
 from experiments.results.setting_text import as_text
 from experiments.scenarios import Scenario
 from experiments.study.search import drawn_settings
-from experiments.study.settings import split_settings
+from experiments.study.settings import ENV_PREFIX, split_settings
 from experiments.study.trial_start import TrialStart
 
 
@@ -96,9 +96,15 @@ class Study:
 
         Not where something may remember the last one: code of a user's, and what ``torch.compile`` has compiled.
         """
-        settings = [{**self.settings, **draw} for draw in self.draws]
-        own = [each.get(f"env.{name}") for each in settings for name in ("model", "dataset", "energy_meter")]
-        return not any(map(is_import, [*self.methods, *own])) and not any(each.get("env.compile") for each in settings)
+        return not self.own_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
+
+    @property
+    def own_code(self) -> tuple[str, ...]:
+        """What the study imports and calls by name beside this project's own, each as it is asked for."""
+        methods = [f"--methods {method}" for method in self.methods if is_import(method)]
+        named = [(f"{ENV_PREFIX}{name}", draw) for draw in self.draws for name in OWN_CODE_FIELDS]
+        settings = [(key, {**self.settings, **draw}.get(key)) for key, draw in named]
+        return tuple(dict.fromkeys([*methods, *(f"{key}={value}" for key, value in settings if is_import(value))]))
 
     @property
     def run_info(self) -> RunInfo:
