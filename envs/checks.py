@@ -10,6 +10,14 @@ from typing import Any
 _HUGE = 10**300
 
 
+def one_line(text: object) -> str:
+    r"""Returns ``text`` with line ends and all else that a terminal does not show written out, as ``\n``.
+
+    File names may hold anything, bytes that are no text among it.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
 def one_of(name: str, value: Any, choices: Any) -> None:
     """``value`` is one of ``choices``."""
     if value not in tuple(choices):  # a tuple also takes what has no hash

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import resource
 import shutil
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -11,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny_data import labels, pixels, write_cifar_batches, write_idx, write_image_folders
+from tiny_data import labels, pixels, publish_cifar_batches, write_idx, write_image_folders
 
 from envs import FederationConfig
-from envs.data import datasets, image_folders
+from envs.data import datasets, image_folders, whole_files
 from envs.data.client_samples import ResidentSamples, Samples
 
 
@@ -44,8 +47,8 @@ def test_fashion_mnist_idx_files(tmp_path, where, zipped):
 
 
 @pytest.mark.parametrize("archive", [True, False])
-def test_cifar10_batches(tmp_path, archive):
-    write_cifar_batches(tmp_path / "data", archive=archive)
+def test_cifar10_batches(tmp_path, monkeypatch, archive):
+    publish_cifar_batches(monkeypatch, tmp_path / "data", archive=archive)
     check(datasets.load_dataset("cifar10", tmp_path / "data"), 3, 32, 250, 50)
 
 
@@ -178,8 +181,8 @@ def test_a_zip_that_holds_something_else_is_to_be_unzipped(tmp_path):
             datasets.load_dataset("cifar10", root)
 
 
-def test_cifar10_archive_may_be_pointed_to(tmp_path):
-    archive = write_cifar_batches(tmp_path, archive=True) / "cifar-10-python.tar.gz"
+def test_cifar10_archive_may_be_pointed_to(tmp_path, monkeypatch):
+    archive = publish_cifar_batches(monkeypatch, tmp_path, archive=True) / "cifar-10-python.tar.gz"
     assert len(datasets.load_dataset("cifar10", archive).test_labels) == 50
 
 
@@ -223,15 +226,87 @@ def test_odd_sized_image_is_named(tmp_path):
 @pytest.mark.parametrize(
     "damage", [lambda content: content[:-100], lambda content: content[:40] + b"#" * 9 + content[49:]]
 )
-def test_damaged_original_files_are_named(tmp_path, damage):
+def test_damaged_original_files_are_named(tmp_path, monkeypatch, damage):
     path = write_idx(tmp_path / "idx") / "train-images-idx3-ubyte.gz"
     path.write_bytes(damage(path.read_bytes()))  # gzip: EOFError, zlib.error
     with pytest.raises(ValueError, match=f"cannot read {path}: .+; download it again"):
         datasets.load_dataset("fashion_mnist", tmp_path / "idx")
-    path = write_cifar_batches(tmp_path / "cifar") / "cifar-10-batches-py" / "data_batch_2"
+    path = publish_cifar_batches(monkeypatch, tmp_path / "cifar") / "cifar-10-batches-py" / "data_batch_2"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=f"cannot read {path}: .+; download it again"):
         datasets.load_dataset("cifar10", tmp_path / "cifar")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"\0\0\x08\x03" + b"\x7f\xff\xff\xff" * 3, "announces 2147483647 x 2147483647 x 2147483647 values, 4 follow"),
+        (b"\0\0\x08\x03\x3b\x9a\xca\0\0\0\0\x1c\0\0\0\x1c", "announces 1000000000 x 28 x 28 values, 4 follow"),
+        (b"\0\0\x0d\x03", "does not begin as an idx file of unsigned bytes"),
+        (b"", "does not begin as an idx file"),
+    ],
+)
+def test_what_an_idx_header_announces_must_be_there(tmp_path, zipped, header, message):
+    path = write_idx(tmp_path, zipped=zipped) / ("train-images-idx3-ubyte" + ".gz" * zipped)
+    path.write_bytes(gzip.compress(header + b"1234") if zipped else header + b"1234")
+    with pytest.raises(ValueError, match=f"^cannot read {path}: .*{message}.*; download it again$"):
+        datasets.load_dataset("fashion_mnist", tmp_path)
+
+
+def bomb_in_gzip(root, monkeypatch):
+    path = write_idx(root) / "train-labels-idx1-ubyte.gz"
+    path.write_bytes(gzip.compress(bytes(10**7)))
+    return "fashion_mnist", path
+
+
+def bomb_in_archive(root, monkeypatch):
+    path = publish_cifar_batches(monkeypatch, root, archive=True) / "cifar-10-python.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(__file__, "cifar-10-batches-py/readme.txt")
+        member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+        member.size = 10**7
+        tar.addfile(member, io.BytesIO(bytes(10**7)))
+    return "cifar10", path
+
+
+def bomb_in_tar_header(root, monkeypatch):
+    path = publish_cifar_batches(monkeypatch, root, archive=True) / "cifar-10-python.tar.gz"
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 10**7  # read whole by tarfile
+    path.write_bytes(gzip.compress(header.tobuf() + bytes(10**7)))
+    return "cifar10", path
+
+
+def bomb_in_zip(compression):
+    def write(root, monkeypatch):
+        folder = write_image_folders(root / "images", classes=2)
+        (folder / "train" / "class_0" / "0000.png").write_bytes(bytes(10**7))
+        root.joinpath("images.zip").unlink(missing_ok=True)
+        with zipfile.ZipFile(root / "images.zip", "w", compression) as opened:
+            for path in sorted(folder.rglob("*.png")):
+                opened.write(path, path.relative_to(folder))
+        shutil.rmtree(folder)
+        return "image_folder", root / "images.zip"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        *(bomb_in_gzip, bomb_in_archive, bomb_in_tar_header),
+        *map(bomb_in_zip, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
+    ],
+)
+def test_a_file_that_unpacks_to_more_than_any_data_set_has_is_not_unpacked(tmp_path, monkeypatch, bomb):
+    (tmp_path / "data").mkdir()
+    name, path = bomb(tmp_path / "data", monkeypatch)
+    monkeypatch.setattr(whole_files, "MAX_BYTES", 2**20)
+    with pytest.raises(
+        ValueError, match=f"^cannot read {path}.*unpacks to more.*; (download it again|replace or remov)"
+    ):
+        datasets.load_dataset(name, tmp_path / "data")
 
 
 def test_classes_of_both_splits_must_agree(tmp_path):

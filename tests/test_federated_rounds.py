@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from pettingzoo.test import parallel_api_test
-from tiny_data import write_cifar_batches, write_idx, write_image_folders
+from tiny_data import publish_cifar_batches, write_idx, write_image_folders
 
 import envs
 from envs.agent_ids import client_names
@@ -401,8 +401,8 @@ def test_cnn_on_fashion_mnist_files(tmp_path):
     assert env.num_parameters == 431_080 and 0.0 <= env.last_round.mean_accuracy <= 1.0
 
 
-def test_resnet18_on_cifar_files(tmp_path):
-    write_cifar_batches(tmp_path, per_class=7)
+def test_resnet18_on_cifar_files(tmp_path, monkeypatch):
+    publish_cifar_batches(monkeypatch, tmp_path, per_class=7)
     env = envs.parallel_env(
         dataset="cifar10",
         data_dir=str(tmp_path),

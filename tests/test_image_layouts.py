@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from PIL import Image
 from tiny_data import write_image_folders
 
+from envs.data import datasets, image_folders
 from envs.data.image_folders import read_image_folder
 from envs.data.image_tree import image_trees
 
@@ -101,14 +104,38 @@ def test_folders_in_a_class_have_one_order_zipped_or_not(tmp_path, plain):
 
 
 @pytest.mark.parametrize("in_zip", [True, False])
-def test_a_class_without_images_is_named(tmp_path, plain, in_zip):
+def test_all_classes_without_images_are_named_at_once(tmp_path, plain, in_zip):
     folder, _ = plain
-    for split in ("train", "test"):
-        (folder / split / "class_9").mkdir()
-        (folder / split / "class_9" / "0.heic").write_bytes(b"of a telephone")
+    for place in ("train/class_8", "train/class_9", "test/class_9"):
+        (folder / place).mkdir()
+        (folder / place / "0.heic").write_bytes(b"of a telephone")
     source = zipped(folder, tmp_path / "x.zip") if in_zip else folder
-    with pytest.raises(ValueError, match=rf"no images in {source}/train for class_9 \(expected .*/<class>/\*.png"):
+    empty = rf"no images in {source}/train for class_8, class_9, and none in {source}/test for class_9"
+    with pytest.raises(ValueError, match=rf"^{empty} \(expected {source}/train/<class>/\*.png"):
         images_in(source)
+
+
+def test_links_are_followed_and_a_circle_of_them_is_named(tmp_path, plain):
+    folder, expected = plain
+    (folder / "train" / "class_0").rename(tmp_path / "elsewhere")
+    (folder / "train" / "class_0").symlink_to(tmp_path / "elsewhere")
+    assert is_same(images_in(folder), expected)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "elsewhere" / "a").symlink_to(tmp_path / "other")
+    (tmp_path / "other" / "b").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"class_0/a/b is a link to a folder around it.*; remove it$"):
+        images_in(folder)
+
+
+def test_of_two_images_with_one_name_in_an_archive_the_last_counts(tmp_path, plain):
+    folder, expected = plain
+    archive = zipped(folder, tmp_path / "x.zip")
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(buffer, "PNG")
+    with zipfile.ZipFile(archive, "a") as opened, pytest.warns(UserWarning, match="Duplicate name"):
+        opened.writestr("train/class_0/0000.png", buffer.getvalue())
+    images, _ = images_in(archive)
+    assert (images[0] == 9).all() and np.array_equal(images[1:], expected[0][1:])
 
 
 def test_a_single_class_is_refused(tmp_path):
@@ -135,3 +162,24 @@ def test_an_encrypted_archive_is_named(tmp_path, plain):
     archive.write_bytes(content)
     with pytest.raises(ValueError, match=f"cannot read {archive}/train/class_0/0000.png: .*encrypted"):
         images_in(archive)
+
+
+@pytest.mark.parametrize("name", ["a\nb.png", "\x1b[2J.png", os.fsdecode(b"\xff.png")])
+def test_whatever_a_file_is_called_the_error_is_one_line_that_can_be_printed(tmp_path, plain, name):
+    folder, _ = plain
+    odd = folder / "train" / "class_2" / name
+    shutil.copy(folder / "train" / "class_2" / "0002.png", odd)
+    assert datasets.load_dataset("image_folder", folder).train_images.shape[0] == 7
+    odd.write_bytes(b"no image")
+    datasets._load.cache_clear()
+    with pytest.raises(ValueError, match=r"cannot read .*train/class_2/.*png: it is no image") as error:
+        datasets.load_dataset("image_folder", folder)
+    assert str(error.value).isprintable()
+
+
+def test_images_beyond_the_memory_are_refused_before_it_is_taken(tmp_path, plain, monkeypatch):
+    monkeypatch.setattr(image_folders, "_memory_bytes", lambda: 12 * 8 * 8 * 3 - 1)
+    for path in (tmp_path / "cache").rglob("*.npy"):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"^12 images of 8x8 pixels take 2\.15e-06 GiB, more memory than this machine"):
+        images_in(plain[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +82,90 @@ def test_several_pages_are_refused(tmp_path):
     path = saved(page, tmp_path / "x.tif", save_all=True, append_images=[page, page])
     with pytest.raises(ValueError, match=f"{path}: it has 3 pages; expected one"):
         pixels(path, "L")
+
+
+#: What each orientation makes of the picture ``ab/cd/ef``, by the EXIF standard.
+TURNED = {
+    1: "ab/cd/ef",
+    2: "ba/dc/fe",
+    3: "fe/dc/ba",
+    4: "ef/cd/ab",
+    5: "ace/bdf",
+    6: "eca/fdb",
+    7: "fdb/eca",
+    8: "bdf/ace",
+}
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "tif", "jpg"])
+@pytest.mark.parametrize("orientation", TURNED)
+def test_pictures_are_turned_as_viewers_show_them(tmp_path, orientation, suffix):
+    tag = Image.Exif()
+    tag[0x0112] = orientation
+    picture = np.array([[0, 50], [100, 150], [200, 250]], dtype=np.uint8)
+    blocks = Image.fromarray(picture.repeat(16, axis=0).repeat(16, axis=1))  # JPEG's are of 8x8 or 16x16
+    path = saved(blocks, tmp_path / f"x.{suffix}", exif=tag, **({"lossless": True} if suffix == "webp" else {}))
+    shown = pixels(path, "L")[0, 8::16, 8::16]
+    letters = ["".join("abcdef"[round(value / 50)] for value in row) for row in shown]
+    assert "/".join(letters) == TURNED[orientation]
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_a_picture_whose_exif_data_is_damaged_is_read_as_it_lies(tmp_path):
+    for number, exif in enumerate((b"Exif\0\0nothing of the kind", b"Exif\0\0MM\0*\0\0\0\x08\0\x02\1\x12", b"")):
+        path = saved(Image.fromarray(SHARES.astype(np.uint8)), tmp_path / f"{number}.png", exif=exif)
+        assert pixels(path, "L").shape == (1, 1, 3)
+
+
+def test_a_picture_is_turned_although_the_rest_of_its_exif_data_cannot_be_written(tmp_path, monkeypatch):
+    tag = Image.Exif()
+    tag[0x0112] = 6
+    path = saved(Image.new("L", (3, 1)), tmp_path / "x.png", exif=tag)
+
+    def refuses(exif: Image.Exif) -> bytes:
+        raise TypeError("a tag of another type")
+
+    monkeypatch.setattr(Image.Exif, "tobytes", refuses)
+    assert pixels(path, "L").shape == (1, 3, 1)
+
+
+def test_colour_profiles_and_gamma_are_not_applied_and_of_frames_the_first_counts(tmp_path):
+    from PIL import ImageCms
+
+    grey = Image.new("L", (1, 1), 100)
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
+    assert pixels(saved(grey, tmp_path / "x.png", icc_profile=profile), "L").tolist() == [[[100]]]
+    content = (tmp_path / "x.png").read_bytes()
+    gamma = b"gAMA" + struct.pack(">I", 100_000)
+    at = content.index(b"iCCP") - 4
+    (tmp_path / "g.png").write_bytes(
+        content[:at] + struct.pack(">I", 4) + gamma + struct.pack(">I", zlib.crc32(gamma)) + content[at:]
+    )
+    assert pixels(tmp_path / "g.png", "L").tolist() == [[[100]]]
+    for suffix in ("gif", "webp", "png"):
+        frames = {"save_all": True, "append_images": [Image.new("L", (1, 1), 200)], "lossless": True}
+        assert pixels(saved(grey, tmp_path / f"a.{suffix}", **frames), "L").tolist() == [[[100]]]
+
+
+def test_formats_whose_readers_run_programs_are_no_images(tmp_path):
+    (tmp_path / "x.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n%%EOF\n")
+    with pytest.raises(ValueError, match=r"x\.png: it is no image, or not a whole one"):
+        pixels(tmp_path / "x.png", "L")
+
+
+def test_a_giant_is_refused_before_it_is_decoded(tmp_path):
+    path = saved(Image.new("1", (4097, 4096)), tmp_path / "x.png")
+    for read in (is_grey, lambda file: pixels(file, "L")):
+        with pytest.raises(ValueError, match=r"x\.png: it has 4097x4096 pixels; expected at most 16,777,216 of them"):
+            read(path)
+    assert pixels(saved(Image.new("1", (4096, 4096)), path), "L").shape == (1, 4096, 4096)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.png")
+    with pytest.raises(ValueError, match=r"x\.png: it is no regular file"):
+        is_grey(tmp_path / "x.png")
 
 
 def cut_pgm(path: Path) -> None:

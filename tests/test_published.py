@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import logging
+import pickle
 from pathlib import Path
 
 import pytest
-from tiny_data import labels, write_cifar_batches, write_idx, write_image_folders
+from tiny_data import (
+    cifar_md5,
+    labels,
+    pack_cifar_batches,
+    publish,
+    write_cifar_batches,
+    write_idx,
+    write_image_folders,
+)
 
 from envs.data import datasets
-from envs.data.original_files import read_cifar, read_idx
+from envs.data.idx_files import read_idx
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +35,6 @@ def published():
     from envs.data import published
 
     return published
-
-
-def know(published, monkeypatch: pytest.MonkeyPatch, name: str, md5: dict[str, str]) -> None:
-    """Makes the files with these sums those that were published."""
-    known = dataclasses.replace(published.PUBLISHED[name], md5=md5)
-    monkeypatch.setitem(published.PUBLISHED, name, known)
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -60,28 +62,46 @@ def test_sums_are_of_the_unpacked_file(published, tmp_path):
     plain, packed = (read_idx(write_idx(tmp_path / str(zipped), zipped=zipped)).md5 for zipped in (False, True))
     name = "t10k-labels-idx1-ubyte"
     assert plain == packed and plain[name] == hashlib.md5((tmp_path / "False" / name).read_bytes()).hexdigest()
-    folder, archive = (write_cifar_batches(tmp_path / f"cifar{archive}", archive=archive) for archive in (False, True))
-    of_folder = read_cifar(folder / "cifar-10-batches-py").md5
-    assert of_folder == read_cifar(archive / "cifar-10-python.tar.gz").md5
-    assert of_folder.keys() == published.PUBLISHED["cifar10"].md5.keys() and CIFAR10.test_list[0][0] in of_folder
+    assert published.PUBLISHED["fashion_mnist"].md5.keys() == plain.keys()
+    of_batches = cifar_md5(write_cifar_batches(tmp_path / "cifar"))
+    assert published.PUBLISHED["cifar10"].md5.keys() == of_batches.keys() and CIFAR10.test_list[0][0] in of_batches
 
 
-@pytest.mark.parametrize("name", ["fashion_mnist", "cifar10"])
-def test_unknown_files_are_taken_with_a_warning_that_names_them(published, tmp_path, monkeypatch, caplog, name):
-    if name == "cifar10":
-        md5 = read_cifar(write_cifar_batches(tmp_path) / "cifar-10-batches-py").md5
-    else:
-        md5 = read_idx(write_idx(tmp_path)).md5
+def test_unknown_idx_files_are_taken_with_a_warning_that_names_them(tmp_path, monkeypatch, caplog):
+    md5 = read_idx(write_idx(tmp_path)).md5
     changed = sorted(md5)[0]
     with caplog.at_level(logging.WARNING):
-        know(published, monkeypatch, name, dict(md5))
-        datasets.load_dataset(name, tmp_path)
+        publish(monkeypatch, "fashion_mnist", dict(md5))
+        datasets.load_dataset("fashion_mnist", tmp_path)
         assert not caplog.messages
-        know(published, monkeypatch, name, {**md5, changed: "another"})
+        publish(monkeypatch, "fashion_mnist", {**md5, changed: "another"})
         datasets._load.cache_clear()
-        datasets.load_dataset(name, tmp_path)
+        datasets.load_dataset("fashion_mnist", tmp_path)
     (message,) = caplog.messages
     assert f": {changed} differ" in message and str(tmp_path) in message
+
+
+class RunsCode:
+    """A pickle of it calls a function as soon as it is read."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __reduce__(self):
+        return Path.touch, (self._path,)
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_no_batch_is_unpickled_but_those_that_were_published(tmp_path, monkeypatch, archive):
+    root, ran = write_cifar_batches(tmp_path / "data"), tmp_path / "ran"
+    publish(monkeypatch, "cifar10", cifar_md5(root))
+    batch = root / "cifar-10-batches-py" / "data_batch_2"
+    batch.write_bytes(pickle.dumps(RunsCode(ran)))
+    if archive:
+        pack_cifar_batches(root)
+    with pytest.raises(ValueError, match=r"data_batch_2: its md5 is \w+, that of the published file \w+;") as error:
+        datasets.load_dataset("cifar10", root)
+    assert not ran.exists() and str(error.value).endswith("; download it again")
 
 
 def test_cifar100_is_no_cifar10(tmp_path):

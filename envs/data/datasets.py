@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.checks import one_of
+from envs.checks import one_line, one_of
 from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import, own_code
 
@@ -60,7 +60,10 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
         ValueError: If the name is unknown, the data is not there, a file cannot be read or another data set's lies
             there; one line that names it.
     """
-    return _load(name, absolute_data_dir(data_dir))
+    try:
+        return _load(name, absolute_data_dir(data_dir))
+    except ValueError as error:
+        raise ValueError(one_line(error)) from error
 
 
 @lru_cache(maxsize=4)

@@ -41,7 +41,7 @@ def _name(paths: Sequence[Path], what: str) -> str:
     for path in paths:
         with suppress(OSError):  # whoever decodes it names it
             stat = path.stat()
-            digest.update(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+            digest.update(os.fsencode(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\n"))
     return f"images-{digest.hexdigest()[:32]}.npy"
 
 

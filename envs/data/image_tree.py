@@ -9,14 +9,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
-from envs.data.image_pixels import ImageFile
+from envs.data.read_errors import reading
+from envs.data.whole_files import Openable
 
 SPLITS = ("train", "test")
 
 #: The parts of a path.
 Parts = tuple[str, ...]
+#: Folders below the class, name, file.
+_Image = tuple[Parts, str, Openable]
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,15 @@ class Member:
     def __str__(self) -> str:
         return f"{self.archive.filename}/{self.name}"
 
-    def read_bytes(self) -> bytes:
-        """Returns what is in it."""
-        return self.archive.read(self.name)
+    def open(self, mode: Any) -> IO[Any]:
+        """Returns a stream of its bytes."""
+        return self.archive.open(self.name)
 
 
 class Listing(NamedTuple):
     """The images of one split, and the label of each as an index into ``classes``."""
 
-    files: list[ImageFile]
+    files: list[Openable]
     targets: list[int]
     classes: list[str]
 
@@ -49,34 +52,46 @@ class ImageTree:
     source: Path  #: Its path.
     splits: Mapping[str, Parts]  #: Where each split is in it, in the spelling it has there.
 
-    def listing(self, split: str) -> Listing:
-        """The images of a split in the order that torchvision's ``ImageFolder`` has, whether zipped or not.
+    def listings(self) -> dict[str, Listing]:
+        """The images of each split in the order that torchvision's ``ImageFolder`` has, whether zipped or not.
 
         Raises:
-            ValueError: If there are none, or a class has none.
+            ValueError: If a split has none, or a class has none; names all such classes of both splits.
         """
+        found = {split: self._by_class(split) for split in SPLITS}
+        if problems := [problem for split in SPLITS if (problem := self._missing(split, found[split]))]:
+            raise ValueError(
+                f"no images in {', and none in '.join(problems)} (expected {self._where('train')}/<class>/*.png, .jpg, "
+                "... and the same classes for testing)"
+            )
+        return {split: _listing(by_class) for split, by_class in found.items()}
+
+    def _by_class(self, split: str) -> dict[str, list[_Image]]:
+        """Of each class, its images."""
         from torchvision.datasets.folder import IMG_EXTENSIONS  # takes seconds to import
 
-        where = "/".join((str(self.source), *self.splits[split]))
-        expected = f"expected {where}/<class>/*.png, .jpg, ..."
-        by_class: dict[str, list[tuple[Parts, str, ImageFile]]] = defaultdict(list)
+        by_class: dict[str, list[_Image]] = defaultdict(list)
         for (name, *folders, last), file in self._files(self.splits[split]):
             images = by_class[name]
             if last.lower().endswith(IMG_EXTENSIONS):
                 images.append((tuple(folders), last, file))
-        if not by_class:
-            raise ValueError(f"no images in {where} ({expected})")
-        if empty := sorted(name for name, images in by_class.items() if not images):
-            raise ValueError(f"no images in {where} for {', '.join(empty)} ({expected})")
-        classes = sorted(by_class)
-        found = [(file, label) for label, name in enumerate(classes) for *_, file in sorted(by_class[name], key=_place)]
-        return Listing([file for file, _ in found], [label for _, label in found], classes)
+        return by_class
 
-    def _files(self, prefix: Parts) -> Iterator[tuple[Parts, ImageFile]]:
+    def _missing(self, split: str, by_class: Mapping[str, list[_Image]]) -> str:
+        """Where images are missing, or an empty text."""
+        empty = sorted(name for name, images in by_class.items() if not images)
+        if not by_class:
+            return self._where(split)
+        return f"{self._where(split)} for {', '.join(empty)}" if empty else ""
+
+    def _where(self, split: str) -> str:
+        return "/".join((str(self.source), *self.splits[split]))
+
+    def _files(self, prefix: Parts) -> Iterator[tuple[Parts, Openable]]:
         """Files and folders of classes with the parts of their paths below ``prefix``; those of folders end in ""."""
         if self.source.is_dir():
             root = self.source.joinpath(*prefix)
-            entries: Iterable[tuple[Parts, ImageFile]] = ((parts, root.joinpath(*parts)) for parts in _walk(root))
+            entries: Iterable[tuple[Parts, Openable]] = ((parts, root.joinpath(*parts)) for parts in _walk(root))
         else:
             entries = (
                 (parts[len(prefix) :], member)
@@ -131,20 +146,34 @@ def _with_splits(source: Path, found: Iterable[Parts]) -> ImageTree | None:
 def _walk(root: Path) -> Iterator[Parts]:
     for folder, folders, files in os.walk(root, followlinks=True):
         folders[:] = filter(is_visible, folders)
+        for link in (path for name in folders if (path := Path(folder, name)).is_symlink()):
+            _check_no_circle(link)
         above = Path(folder).relative_to(root).parts
         yield from ((*above, name, "") for name in folders)
         yield from ((*above, name) for name in files if is_visible(name))
 
 
+def _check_no_circle(link: Path) -> None:
+    if link.resolve() in {folder.resolve() for folder in link.parents}:
+        raise ValueError(f"{link} is a link to a folder around it, so that its images have no end; remove it")
+
+
 def _members(path: Path) -> Iterator[tuple[Parts, Member]]:
-    r"""Some programs write ``\`` between folders, or ``./`` before them."""
-    archive = zipfile.ZipFile(path)
-    for name in archive.namelist():
+    r"""Some programs write ``\`` between folders, or ``./`` before them. Of two with one name, the last counts."""
+    with reading(path, "make it anew"):
+        archive = zipfile.ZipFile(path)
+    for name in dict.fromkeys(archive.namelist()):
         parts = tuple(part for part in name.replace("\\", "/").split("/") if part != ".")
         if all(map(is_visible, parts)):
             yield parts, Member(archive, name)
 
 
-def _place(image: tuple[Parts, str, ImageFile]) -> tuple[str, str]:
+def _listing(by_class: Mapping[str, list[_Image]]) -> Listing:
+    classes = sorted(by_class)
+    found = [(file, label) for label, name in enumerate(classes) for *_, file in sorted(by_class[name], key=_place)]
+    return Listing([file for file, _ in found], [label for _, label in found], classes)
+
+
+def _place(image: _Image) -> tuple[str, str]:
     folders, name, _ = image
     return "/".join(folders), name

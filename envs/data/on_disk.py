@@ -5,9 +5,11 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from envs.data.cifar_files import cifar_source, read_cifar
+from envs.data.idx_files import has_idx_files, read_idx
 from envs.data.image_folders import read_image_folder
 from envs.data.image_tree import image_trees, is_zip
-from envs.data.original_files import Split, cifar_source, folders_of, has_idx_files, read_cifar, read_idx
+from envs.data.original_files import Split, folders_of
 from envs.data.published import PUBLISHED, Published
 
 #: Training and test split, and the names of the classes.
@@ -45,8 +47,7 @@ def read(name: str, data_dir: str | None) -> Read:
 def _published(name: str, known: Published, root: Path) -> Read | None:
     """From its original files, or else from folders of images."""
     if source := _original_files(name, known, root):
-        train, test, md5 = read_idx(source) if name == "fashion_mnist" else read_cifar(source)
-        known.check_files(source, md5)
+        train, test = _read_originals(name, known, source)
         classes = known.classes
     elif trees := image_trees(root, known.folders):
         source = trees[0].source
@@ -62,6 +63,14 @@ def _original_files(name: str, known: Published, root: Path) -> Path | None:
     if name == "cifar10":
         return cifar_source(root)
     return next((path for path in folders_of(root) if has_idx_files(path) and not known.is_sisters(path)), None)
+
+
+def _read_originals(name: str, known: Published, source: Path) -> tuple[Split, Split]:
+    if name == "cifar10":
+        return read_cifar(source, known.md5)
+    train, test, md5 = read_idx(source)
+    known.check_files(source, md5)
+    return train, test
 
 
 def _own_images(root: Path) -> Read | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from torchvision.datasets import CIFAR10, CIFAR100, MNIST, FashionMNIST
 
+from envs.checks import one_line
+
 logger = logging.getLogger(__name__)
 
 #: md5 of the training labels, unpacked, of other data sets in idx files; their images were published more than once.
@@ -64,7 +66,8 @@ class Published:
             self._warn(source, f"its classes are {', '.join(classes)}")
 
     def _warn(self, source: Path, why: str) -> None:
-        logger.warning("%s is taken for %s without being known as such: %s", source, self.title, why)
+        text = f"{source} is taken for {self.title} without being known as such: {why}"
+        logger.warning("%s", one_line(text))
 
 
 _FASHION_CLASSES = (
