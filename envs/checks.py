@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from pathlib import Path
 from typing import Any
 
 _HUGE = 10**300
@@ -71,6 +72,14 @@ def optional_path(name: str, value: Any) -> None:
     """``value`` is the path of a file or folder, or None."""
     if value is not None and not isinstance(value, str | os.PathLike):
         raise ValueError(f"{name} is {value!r}; it must be a path")
+
+
+def absolute_path(name: str, value: str | os.PathLike[str]) -> str:
+    """Returns a path in full, ``~`` replaced; other processes have other working directories."""
+    try:
+        return str(Path(value).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, a zero in it
+        raise ValueError(f"{name} is {os.fspath(value)!r}, which leads nowhere: {one_line(error)}") from error
 
 
 def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:

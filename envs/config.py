@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from envs.checks import one_per_client, share
+from envs.checks import absolute_path, one_per_client, share
 from envs.config_checks import FORMULA, check_fields
 from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
@@ -148,7 +147,7 @@ class FederationConfig:
         check_fields(vars(self))
         object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
         if self.churn_trace:
-            object.__setattr__(self, "churn_trace", str(Path(self.churn_trace).expanduser().resolve()))
+            object.__setattr__(self, "churn_trace", absolute_path("churn_trace", self.churn_trace))
         _ = self.execution  # checks its fields
         self.churn_schedule()
 

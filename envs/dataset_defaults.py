@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
+
+from envs.checks import absolute_path
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,4 @@ def absolute_data_dir(data_dir: str | os.PathLike[str] | None) -> str | None:
     Other processes have other working directories and environments, so that it is to be asked for once.
     """
     path = data_dir or os.environ.get("BIPPO_DATA")
-    return str(Path(path).expanduser().resolve()) if path else None
+    return absolute_path("data_dir", path) if path else None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from envs.config import FederationConfig
+from envs.rules import churn_trace
 from envs.rules.churn import ChurnEvent
 from envs.rules.churn_trace import read_trace
 
@@ -49,6 +53,10 @@ def test_a_trace_may_be_longer_than_the_run(tmp_path):
         ("0,,5\n", "line 2: join_round is ''; it must be a whole number"),
         ("0,0,5.5\n", "line 2: leave_round is '5.5'"),
         ("0,0,²\n", "line 2: leave_round is '²'"),
+        (f"0,{'9' * 5000},\n", "line 2: join_round has 5000 digits; it must have at most 18"),
+        (f"0,0,{'x' * 5000}\n", f"line 2: leave_round is '{'x' * 60}...'; it must be a whole number"),
+        ("1000000000,0,\n", "line 2: client is 1000000000; there are num_clients=4, from 0"),
+        ('"a\nb",0,\n', r"line 3: client is 'a\nb'; it must be"),
         ("0,5,5\n", "line 2: leave_round is 5; it must be above join_round, 5"),
         ("0,0\n", "line 2: 2 values; there must be 3: client,join_round,leave_round"),
         ("0,0,5,6\n", "line 2: 4 values"),
@@ -82,6 +90,24 @@ def test_a_wrong_file_is_named(tmp_path, content, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_is_no_trace(tmp_path):
-    with pytest.raises(ValueError, match=r"churn_trace .* cannot be read: Is a directory"):
-        read_trace(tmp_path, num_clients=2)
+@pytest.mark.parametrize("make", [Path.mkdir, getattr(os, "mkfifo", Path.mkdir)])
+def test_what_is_no_regular_file_is_no_trace(tmp_path, make):
+    make(tmp_path / "trace")
+    with pytest.raises(ValueError, match=r"^churn_trace .*trace is no regular file; name a CSV file$"):
+        FederationConfig(churn_trace=str(tmp_path / "trace"))
+
+
+def test_a_trace_that_is_not_there_or_too_large_is_named(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"^churn_trace .*nowhere cannot be read: No such file or directory$"):
+        read_trace(tmp_path / "nowhere", num_clients=2)
+    with pytest.raises(ValueError, match=r"^churn_trace is '~no such user/trace.csv', which leads nowhere: "):
+        FederationConfig(churn_trace="~no such user/trace.csv")
+    monkeypatch.setattr(churn_trace, "MAX_BYTES", 2**20)
+    with pytest.raises(ValueError, match=r"^churn_trace .*trace.csv has more than 1 MiB; expected one stay a line$"):
+        read_trace(written(tmp_path, HEADER + "\n" * 2**20), num_clients=2)
+
+
+def test_rounds_far_beyond_the_run_cost_nothing(tmp_path):
+    trace = written(tmp_path, HEADER + f"0,0,1000000000\n1,{10**17},{10**18 - 1}\n")
+    schedule = FederationConfig(num_clients=3, rounds=10, churn_trace=str(trace)).churn_schedule()
+    assert schedule.live_at_start == (0, 2) and schedule.num_stays.tolist() == [1, 0, 1]

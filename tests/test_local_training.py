@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +21,7 @@ from envs.training.local_training import EVALUATION_BATCH, evaluate, train_local
 from envs.training.models import build_model, get_flat
 from envs.training.packing import evaluation_groups
 from envs.training.serial_executor import SerialExecutor
+from envs.training.torch_threads import _inside, torch_threads
 
 
 def samples(count, seed=0):
@@ -155,3 +159,47 @@ def test_a_compiled_network_trains_the_same_weights(monkeypatch):
     plain = trained()[1]
     monkeypatch.setattr(torch, "compile", compile_eagerly)
     assert torch.equal(trained(compile=True)[1], plain) and len(compiled) == 1
+
+
+def test_overlapping_blocks_of_torch_threads_leave_no_number_behind():
+    inside, left = threading.Barrier(3, timeout=20), threading.Event()
+    seen = {}
+
+    def work(name, number, own, leaves_first):
+        if own:
+            torch.set_num_threads(own)
+        with torch_threads(number):
+            inside.wait()
+            if not leaves_first:
+                left.wait(20)
+            with torch_threads(number + 1):
+                seen[name, "nested"] = torch.get_num_threads()
+            seen[name, "inside"] = torch.get_num_threads()
+        left.set()
+        seen[name, "after"] = torch.get_num_threads()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    threads = [
+        threading.Thread(target=work, args=("new", 1, None, True)),
+        threading.Thread(target=work, args=("late", 2, None, False)),
+        threading.Thread(target=work, args=("own", 1, 3, False)),
+    ]
+    try:
+        with torch_threads(1):
+            for thread in threads[:2]:
+                thread.start()
+            while len(_inside) < 3:
+                time.sleep(0.001)
+            threads[2].start()
+            for thread in threads:
+                thread.join(30)
+        assert seen == {
+            **{("new", "nested"): 2, ("new", "inside"): 1, ("new", "after"): 4},
+            **{("late", "nested"): 3, ("late", "inside"): 2, ("late", "after"): 4},
+            **{("own", "nested"): 2, ("own", "inside"): 1, ("own", "after"): 3},
+        }
+        with ThreadPoolExecutor(1) as new:
+            assert torch.get_num_threads() == new.submit(torch.get_num_threads).result() == 4
+    finally:
+        torch.set_num_threads(before)

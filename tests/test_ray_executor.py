@@ -15,10 +15,10 @@ from actor_hosts import OneFails, hosted_executor
 
 import envs
 from envs.training import ray_executor
-from envs.training.client_worker import torch_threads
 from envs.training.new_executor import new_executor
 from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
+from envs.training.torch_threads import torch_threads
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

@@ -21,20 +21,27 @@ run.
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import os
+from pathlib import Path
 from typing import NamedTuple
 
+from envs.checks import one_line
 from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 
 HEADER = ("client", "join_round", "leave_round")
+#: Room for a million stays; a trace is read whole.
+MAX_BYTES = 2**24
+
+_MAX_DIGITS = 18  # below 2**63
 
 
 class _Stay(NamedTuple):
     client: int
     join_round: int
     leave_round: int | None
-    where: str
+    line: int
 
 
 def read_trace(path: str | os.PathLike[str], num_clients: int) -> tuple[ChurnEvent, ...]:
@@ -47,9 +54,10 @@ def read_trace(path: str | os.PathLike[str], num_clients: int) -> tuple[ChurnEve
     Raises:
         ValueError: If the file cannot be read or a line is wrong; the message has file and line number.
     """
-    stays = sorted(_read_stays(path, num_clients), key=lambda stay: (stay.client, stay.join_round))
+    name = one_line(os.fspath(path))
+    stays = sorted(_read_stays(path, name, num_clients), key=lambda stay: (stay.client, stay.join_round))
     for earlier, later in itertools.pairwise(stays):
-        _check_gap(earlier, later)
+        _check_gap(earlier, later, name)
     events: list[ChurnEvent] = []
     for stay in stays:
         if stay.join_round > 0:
@@ -59,43 +67,59 @@ def read_trace(path: str | os.PathLike[str], num_clients: int) -> tuple[ChurnEve
     return tuple(events)
 
 
-def _read_stays(path: str | os.PathLike[str], num_clients: int) -> list[_Stay]:
+def _read_stays(path: str | os.PathLike[str], name: str, num_clients: int) -> list[_Stay]:
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file)
-            found = tuple(cell.strip() for cell in next(lines, ()))
-            if found != HEADER:
-                raise ValueError(f"{path}, line 1: the header is {','.join(found)!r}; it must be {','.join(HEADER)!r}")
-            return [_parse(cells, f"{path}, line {lines.line_num}", num_clients) for cells in lines if any(cells)]
+        lines = csv.reader(io.StringIO(_content(Path(path), name).decode("utf-8-sig"), newline=""))
+        found = ",".join(cell.strip() for cell in next(lines, ()))
+        if found != ",".join(HEADER):
+            raise ValueError(f"{name}, line 1: the header is {_quoted(found)}; it must be {','.join(HEADER)!r}")
+        return [_parse(cells, lines.line_num, name, num_clients) for cells in lines if any(cells)]
     except OSError as error:
-        raise ValueError(f"churn_trace {path} cannot be read: {error.strerror or error}") from error
+        raise ValueError(f"churn_trace {name} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"churn_trace {path} is not a CSV file in UTF-8: {error}") from error
+        raise ValueError(f"churn_trace {name} is not a CSV file in UTF-8: {error}") from error
 
 
-def _parse(cells: list[str], where: str, num_clients: int) -> _Stay:
+def _content(path: Path, name: str) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ValueError(f"churn_trace {name} is no regular file; name a CSV file")  # a pipe would be waited for
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"churn_trace {name} has more than {MAX_BYTES >> 20} MiB; expected one stay a line")
+    return content
+
+
+def _parse(cells: list[str], line: int, name: str, num_clients: int) -> _Stay:
+    where = f"{name}, line {line}"
     if len(cells) != len(HEADER):
         raise ValueError(f"{where}: {len(cells)} values; there must be {len(HEADER)}: {','.join(HEADER)}")
-    client, join_round = (_whole(cell, name, where) for cell, name in zip(cells[:2], HEADER[:2], strict=True))
+    client, join_round = (_whole(cell, column, where) for cell, column in zip(cells[:2], HEADER[:2], strict=True))
     leave_round = _whole(cells[2], HEADER[2], where) if cells[2].strip() else None
     if client >= num_clients:
         raise ValueError(f"{where}: client is {client}; there are num_clients={num_clients}, from 0")
     if leave_round is not None and leave_round <= join_round:
         raise ValueError(f"{where}: leave_round is {leave_round}; it must be above join_round, {join_round}")
-    return _Stay(client, join_round, leave_round, where)
+    return _Stay(client, join_round, leave_round, line)
 
 
-def _whole(cell: str, name: str, where: str) -> int:
+def _whole(cell: str, column: str, where: str) -> int:
     text = cell.strip()
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{where}: {name} is {text!r}; it must be a whole number of at least 0")
+        raise ValueError(f"{where}: {column} is {_quoted(text)}; it must be a whole number of at least 0")
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"{where}: {column} has {len(text)} digits; it must have at most {_MAX_DIGITS}")
     return int(text)
 
 
-def _check_gap(earlier: _Stay, later: _Stay) -> None:
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+def _check_gap(earlier: _Stay, later: _Stay, name: str) -> None:
     if earlier.client == later.client and (earlier.leave_round is None or later.join_round <= earlier.leave_round):
         end = "stays" if earlier.leave_round is None else f"leaves after round {earlier.leave_round}"
         raise ValueError(
-            f"{later.where}: client {later.client} joins after round {later.join_round}, but by "
-            f"{earlier.where.rpartition(', ')[2]} it {end}; a client returns in a later round than it left"
+            f"{name}, line {later.line}: client {later.client} joins after round {later.join_round}, but by "
+            f"line {earlier.line} it {end}; a client returns in a later round than it left"
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarg
 from envs.training.energy_meter import open_meter
 from envs.training.local_training import evaluate, train_locally
 from envs.training.models import FlatWeights, build_model
+from envs.training.torch_threads import torch_threads
 
 
 class ClientWorker:
@@ -134,17 +134,6 @@ class ClientWorker:
         if client not in self._test_numbers:
             self._test_numbers[client] = self._test.of(client)
         return self._test_numbers[client]
-
-
-@contextmanager
-def torch_threads(number: int) -> Iterator[None]:
-    """So many torch threads for the body of a ``with``; afterwards as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def be_deterministic() -> None:
