@@ -36,7 +36,7 @@ setup(
         "pyarrow>=15",
         "filelock>=3.12",
         "pydantic>=2.5",
-        "safetensors>=0.4.3",
+        "safetensors>=0.4.4",
     ],
     entry_points={"console_scripts": ["bippo = experiments.commands:main"]},
     extras_require={

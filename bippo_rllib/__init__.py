@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bippo_rllib.config import BippoConfig as BippoConfig
     from bippo_rllib.deploy.client_selector import ClientSelector as ClientSelector
     from bippo_rllib.deploy.reports import Report as Report
+    from bippo_rllib.deploy.rewards import Reward as Reward
     from bippo_rllib.policies.macs import central_policy_macs as central_policy_macs
     from bippo_rllib.policies.macs import count_macs as count_macs
     from bippo_rllib.policies.macs import policy_macs as policy_macs
@@ -38,6 +39,7 @@ _HOME = {
     "InfoRanking": "selection.info_ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
     "Report": "deploy.reports",
+    "Reward": "deploy.rewards",
     "RepresentativenessPrior": "selection.prior",
     "central_policy_macs": "policies.macs",
     "count_macs": "policies.macs",

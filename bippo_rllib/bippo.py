@@ -152,7 +152,8 @@ class Bippo(PPO):
             filesystem, path = FileSystem.from_uri(str(path))
         saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
         pieces = self.env_runner._module_to_env.connectors
-        content = selector_bytes(self.config, self.learner_group._learner, pieces, self.training_iteration)
+        learner, steps = self.learner_group._learner, self.training_iteration
+        content = selector_bytes(self.config, learner, pieces, steps, self.parallel_env)
         with (filesystem or LocalFileSystem()).open_output_stream(f"{saved}/{SELECTOR_FILE}") as file:
             file.write(content)
         return saved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +19,7 @@ from ray.rllib.policy.policy import PolicySpec
 from bippo_rllib.config_checks import check_bundles, check_prior, check_ranges, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
-from bippo_rllib.policies.agents import environment_in, policy_of, policy_spaces
+from bippo_rllib.policies.agents import PolicyOf, environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
@@ -225,6 +225,11 @@ class BippoConfig(PPOConfig):
                 setattr(self, name, value)
         return self
 
+    @property
+    def client_of(self) -> Callable[[Any], str]:
+        """Agent id -> the name under which a prior records its reports: that of its policy."""
+        return policy_of if self.policy_mapping_fn is policy_of else PolicyOf(self.policy_mapping_fn)
+
     def validate(self) -> None:
         """Checks our settings and refuses RLlib settings that BIPPO would not honour.
 
@@ -295,5 +300,5 @@ class BippoConfig(PPOConfig):
         if with_defaults and find_piece(pipeline, BudgetSamplerConnector) is None:
             sampler = new_sampler_connector(self)
             pipeline.append(sampler) if on_arrays else pipeline.insert_before("NormalizeAndClipActions", sampler)
-        insert_scores(pipeline, self, policy_of)
+        insert_scores(pipeline, self, self.client_of)
         return pipeline

@@ -14,7 +14,7 @@ from quick_federation import TINY, NullExecutor, quick
 
 import envs
 from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking
-from bippo_rllib.deploy import reports
+from bippo_rllib.deploy import observing
 from bippo_rllib.flower import CLIENT, client_of
 from bippo_rllib.selection import budget_sampler
 from envs import observation
@@ -98,7 +98,7 @@ def test_a_selector_makes_of_reports_what_agents_observe(clients, budget_j, high
     bounds = observation.observation_space(high).high
     with np.errstate(over="ignore"):
         expected = observation.observation_rows(state, live, samples, budget_j, bounds)
-        rows = reports.observation_rows(
+        rows = observing.observation_rows(
             *(column[live] for column in columns), budget=budget_j, largest=float(samples.max()), high=bounds
         )
     assert rows.dtype == expected.dtype and rows.tobytes() == expected.tobytes()

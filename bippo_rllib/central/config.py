@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import NotProvided
@@ -13,7 +14,7 @@ from bippo_rllib.central.env_runner import CentralEnvRunner
 from bippo_rllib.central.learner import CentralLearner
 from bippo_rllib.central.policy import CentralPolicy
 from bippo_rllib.config import BippoConfig
-from bippo_rllib.policies.agents import CENTRAL
+from bippo_rllib.policies.agents import CENTRAL, policy_of
 
 
 def central_policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
@@ -46,6 +47,11 @@ class CentralPPOConfig(BippoConfig):
         """
         super().training(**kwargs)
         return self._set(shared_observations=shared_observations)
+
+    @property
+    def client_of(self) -> Callable[[Any], str]:
+        """Agent id -> the client, as all have one policy."""
+        return policy_of
 
     def validate(self) -> None:
         """As ``BippoConfig.validate``; the policy and the runner are fixed.

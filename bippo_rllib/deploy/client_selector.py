@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import logging
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from bippo_rllib.deploy.last_round import LastRound
-from bippo_rllib.deploy.reports import Reports, entries, numbers, observe
-from bippo_rllib.deploy.selector_file import SelectorParts, pack, unpack, write
-from bippo_rllib.policies.actor_critic import log_prob_participate
+from bippo_rllib.deploy.observing import observe
+from bippo_rllib.deploy.prediction import predict
+from bippo_rllib.deploy.reports import Reports, check_name
+from bippo_rllib.deploy.rewards import LEAVE_ONE_OUT, Reward
+from bippo_rllib.deploy.selector_file import pack, unpack, write
+from bippo_rllib.deploy.selector_parts import SelectorParts
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 
@@ -41,21 +43,26 @@ class ClientSelector:
 
     def __init__(self, parts: SelectorParts) -> None:
         self._parts = parts
-        self._nobody = False  # was available in the last round
 
     @classmethod
-    def load(cls, path: str | Path, *, sampler: BudgetSampler | None = None) -> ClientSelector:
+    def load(
+        cls, path: str | Path, *, sampler: BudgetSampler | None = None, reward: Reward | None = None
+    ) -> ClientSelector:
         """Reads a selector. Nothing is unpickled.
 
         Args:
             path: A trial's folder, whose newest whole checkpoint is taken, a checkpoint or an exported file.
             sampler: How to pick, instead of as the method does.
+            reward: What accuracies and effects are worth, instead of what they were in training; needed to report them
+                if the environment was none of ``envs``.
 
         Raises:
-            ValueError: If there is none, or it is of a method that only RLlib can select with; in one line.
+            ValueError: If there is none, it is damaged, or it is of a method that only RLlib can select with; in one
+                line.
         """
         parts = unpack(path)
         parts.sampler = sampler or parts.sampler
+        parts.reward = reward or parts.reward
         return cls(parts)
 
     from_checkpoint = load
@@ -65,6 +72,9 @@ class ClientSelector:
 
         Args:
             path: The file; one that is there is replaced at once.
+
+        Raises:
+            ValueError: If ``load`` could not read it, as with a sampler of one's own class; nothing is written then.
         """
         write(path, pack(self._parts))
 
@@ -72,7 +82,8 @@ class ClientSelector:
         parts = self._parts
         learning = "which learn" if self.learns else "which learn nothing"
         prior = f"a prior of weight {parts.prior.weight:g}" if parts.prior else "no prior"
-        return f"{len(self.policy_ids)} policies, {learning}, {prior}, sampler {parts.sampler.strategy}"
+        exploring = "" if parts.explore else " without exploration"
+        return f"{len(self.policy_ids)} policies, {learning}, {prior}, sampler {parts.sampler.strategy}{exploring}"
 
     @property
     def policy_ids(self) -> list[str]:
@@ -80,13 +91,23 @@ class ClientSelector:
         return list(self._parts.trainer.policies.slots)
 
     @property
+    def reward(self) -> Reward | None:
+        """What accuracies and effects are worth; None where the environment trained in has no such reward."""
+        return self._parts.reward
+
+    @property
     def learns(self) -> bool:
         """Whether any policy learns; none does in methods like ``fedavg`` and ``rep``."""
         return self._parts.trains != []
 
     def add(self, client: Hashable) -> None:
-        """Gives a client a fresh policy, the one that training would start it with, unless it has one."""
-        self._add([policy_of(client)])
+        """Gives a client a fresh policy, the one that training would start it with, unless it has one.
+
+        Raises:
+            ValueError: If its text cannot name a policy.
+        """
+        check_name(client)
+        self._parts.trainer.add_policies([policy_of(client)])
 
     def remove(self, client: Hashable) -> None:
         """Forgets a client's policy. One that is only away needs no removing: leave it out of the reports.
@@ -99,50 +120,51 @@ class ClientSelector:
         self._parts.trainer.remove_policy(policy_of(client))
 
     def suggestions(self, reports: Reports, budget: float) -> dict[Any, float]:
-        """What ``select`` would go by: each client's P(participate), with the prior where there is one.
+        """Returns what ``select`` would go by: each client's P(participate), with the prior where there is one.
 
         Learns and records nothing. Arguments and errors are those of ``select``.
         """
-        clients, ids = _in_order(reports)
-        if not clients:
-            return {}
-        observations, _ = self._observe(clients, ids, reports, budget)
-        scores = ClientSelector(copy.deepcopy(self._parts))._scores(clients, ids, observations, reports)[1]
-        return dict(zip(clients, scores.tolist(), strict=True))
+        observed = observe(self._parts, reports, budget)
+        return dict(zip(observed.clients, predict(self._parts, observed).scores.tolist(), strict=True))
 
-    def select(self, reports: Reports, budget: float, *, explore: bool = True) -> list[Any]:
-        """Clients to train in this round, in the order picked; their summed cost fits the budget.
+    def select(self, reports: Reports, budget: float, *, explore: bool | None = None) -> list[Any]:
+        """Selects the clients to train in this round, in the order picked; their summed cost fits the budget.
 
         If the last round was reported, policies learn from it first: these reports show what it led to. A client
-        without a policy gets a fresh one.
+        without a policy gets a fresh one. With no reports all clients have left, and nobody is selected.
 
         Args:
             reports: Of all clients that are available, see ``Reports``.
             budget: What the round may spend, at least 0; ``math.inf`` lifts the limit.
-            explore: If False, the best are picked and nothing is tried out.
+            explore: If False, the best are picked and nothing is tried out; as the method does by default.
 
         Raises:
-            ValueError: For a number that is missing or out of range, which is named with its client.
+            ValueError: For a number that is missing or out of range, which is named with its client. The selector is
+                then as it was.
         """
         parts = self._parts
-        clients, ids = _in_order(reports)
-        self._nobody = not clients
-        if self._nobody:
-            return []
-        observations, costs = self._observe(clients, ids, reports, budget)
-        accuracies = numbers(reports, clients, "accuracy", optional=True)
-        log_probs, scores = self._scores(clients, ids, observations, reports)
-        picked = parts.sampler.select(scores, costs, budget, explore, names=[repr(client) for client in clients])
-        parts.largest = self._largest(clients, reports)
-        parts.last = LastRound(
-            policy_ids=ids,
-            observations=observations,
-            log_probs=log_probs.numpy(),
-            accuracies=accuracies,
-            trained=np.isin(np.arange(len(ids)), picked),
-            rewards=np.full(len(ids), np.nan, dtype=np.float32),
+        observed = observe(parts, reports, budget)
+        prediction = predict(parts, observed)
+        picked = parts.sampler.select(
+            prediction.scores,
+            observed.costs,
+            observed.budget,
+            parts.explore if explore is None else explore,
+            names=[repr(client) for client in observed.clients],
         )
-        return [clients[i] for i in picked]
+        if prediction.new:
+            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(prediction.new))
+        prediction.apply(parts)
+        parts.largest = observed.largest
+        parts.last = LastRound(
+            policy_ids=observed.ids,
+            observations=observed.observations,
+            log_probs=prediction.log_probs,
+            accuracies=observed.accuracies,
+            trained=np.isin(np.arange(len(observed.ids)), picked),
+            rewards=np.full(len(observed.ids), np.nan, dtype=np.float32),
+        )
+        return [observed.clients[i] for i in picked]
 
     def report(
         self,
@@ -152,87 +174,23 @@ class ClientSelector:
         effects: Mapping[Any, float] | None = None,
         rewards: Mapping[Any, float] | float | None = None,
     ) -> None:
-        """Says how the round went that ``select`` began. Policies of clients that stay learn from it when it returns.
+        """Reports how the round went that ``select`` began. Policies of clients that stay learn from it in the next.
 
         Args:
             selected: Clients that trained and whose work counted, whether or not ``select`` chose them.
-            accuracies: After the round, by client. The reward of all is that of the change of the mean, over clients
-                with an accuracy before and after.
+            accuracies: After the round, by client. The reward of all is the one trained on, of the means over clients
+                with an accuracy before and after; of their change for methods trained on effects.
             effects: Instead, leave-one-out, what ``bippo-r`` is trained on: for each of ``selected`` the mean accuracy
                 of the new model minus that of the model averaged without it.
             rewards: Instead, rewards of another kind: one for all, or by client.
 
         Raises:
-            ValueError: If no round was begun, for clients that were not in it, and for numbers that are missing.
+            ValueError: If no round was begun, for clients that were not in it, for numbers that are missing or out of
+                range, and where the reward trained on is not known. The selector is then as it was.
         """
-        if self._nobody and not selected:
-            return
-        if self._nobody or self._parts.last is None:
+        if self._parts.last is None:
             raise ValueError("there is no round to report; call select first")
-        self._parts.last.pay(selected, accuracies, effects, rewards)
-
-    def _observe(
-        self, clients: Sequence[Any], ids: Sequence[str], reports: Reports, budget: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Observations ``float32[N, obs_dim]`` and costs; what ``select`` reads is checked before anything changes."""
-        parts = self._parts
-        if not budget >= 0.0:
-            raise ValueError(f"the budget is {budget}; it must be at least 0 (math.inf for no limit)")
-        costs = numbers(reports, clients, "cost")
-        if parts.prior is not None:
-            numbers(reports, clients, parts.prior.key)
-        trained, largest = self._trained(clients, ids, reports), self._largest(clients, reports)
-        return observe(reports, clients, costs, trained, budget, largest, parts.observation_high), costs
-
-    def _trained(self, clients: Sequence[Any], ids: Sequence[str], reports: Reports) -> np.ndarray:
-        """``bool[N]``: who trained in the last round; everybody before the first, as after a round of all."""
-        last = self._parts.last
-        remembered = dict(zip(last.policy_ids, last.trained.tolist(), strict=True)) if last else {}
-        said = entries(reports, clients, "trained")
-        flags = [remembered.get(p, last is None) if flag is None else flag for p, flag in zip(ids, said, strict=True)]
-        return np.array(flags, dtype=bool)
-
-    def _largest(self, clients: Sequence[Any], reports: Reports) -> float:
-        """Samples of the largest client so far."""
-        return float(np.nanmax([self._parts.largest, *numbers(reports, clients, "samples", optional=True)]))
-
-    def _scores(
-        self, clients: Sequence[Any], ids: Sequence[str], observations: np.ndarray, reports: Reports
-    ) -> tuple[Tensor, np.ndarray]:
-        """Learns from the last round; log pi(participate | s) and what the sampler picks by, ``[N]`` each."""
-        self._learn(ids, observations)
-        self._add(ids)
-        policies, prior = self._parts.trainer.policies, self._parts.prior
-        log_probs = log_prob_participate(policies.logits(policies.slots_of(ids), observations))
-        suggestions = log_probs.exp().numpy()
-        if prior is None:
-            return log_probs, suggestions
-        return log_probs, prior.scores(suggestions, ids, numbers(reports, clients, prior.key))
-
-    def _learn(self, ids: Sequence[str], observations: np.ndarray) -> None:
-        parts = self._parts
-        if parts.last is None:
-            return
-        step = parts.last.experience(parts.trainer.policies, ids, observations)
-        parts.trainer.store(step, lambda policy_id: parts.trains is None or policy_id in parts.trains)
-        parts.trainer.update_full(parts.settings)
-
-    def _add(self, ids: Sequence[str]) -> None:
-        new = [policy_id for policy_id in ids if policy_id not in self._parts.trainer.policies.slots]
-        if new:
-            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(new))
-            self._parts.trainer.add_policies(new)
-
-
-def _in_order(reports: Reports) -> tuple[list[Any], list[str]]:
-    """Clients in the order that training has them in, and their policies."""
-    try:
-        clients = sorted(reports)
-    except TypeError:  # ids of several kinds
-        clients = sorted(reports, key=str)
-    by_id: dict[str, Any] = {}
-    for client in clients:
-        other = by_id.setdefault(policy_of(client), client)
-        if other is not client:
-            raise ValueError(f"{other!r} and {client!r} would share the policy {policy_of(client)!r}; leave one out")
-    return clients, list(by_id)
+        self._parts.last.set_rewards(list(selected), accuracies, effects, rewards, self.reward)
+        given = effects if accuracies is None else accuracies
+        if given is not None and self.reward and (self.reward.name == LEAVE_ONE_OUT) != (effects is not None):
+            warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)

@@ -1,4 +1,4 @@
-"""The last selection: what it was worth, and what policies learn from it once it is known what it led to."""
+"""The last selection: its rewards, and what policies learn from it once it is known what it led to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.deploy.reports import checked_number
-from bippo_rllib.deploy.rewards import formulas
+from bippo_rllib.deploy.reports import ACCURACY, EFFECT, REWARD, checked_number
+from bippo_rllib.deploy.rewards import Reward
 from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.policies.policy_stack import PolicyStack
@@ -25,40 +25,53 @@ class LastRound:
     log_probs: np.ndarray  #: ``float32[N]`` log pi(participate | s)
     accuracies: np.ndarray  #: ``float64[N]`` before the round; NaN where none was reported
     trained: np.ndarray  #: ``bool[N]``
-    rewards: np.ndarray  #: ``float32[N]``; NaN for those that did not train, and for all until ``pay``
+    rewards: np.ndarray  #: ``float32[N]``; NaN for those that did not train, and for all until ``set_rewards``
 
-    def pay(
+    def set_rewards(
         self,
         selected: Collection[Any],
         accuracies: Mapping[Any, float] | None,
         effects: Mapping[Any, float] | None,
         rewards: Mapping[Any, float] | float | None,
+        formula: Reward | None,
     ) -> None:
-        """Notes who trained and what each gets; see ``ClientSelector.report``."""
+        """Sets who trained and the reward of each; see ``ClientSelector.report``.
+
+        Args:
+            selected: Who trained.
+            accuracies: Of all clients after the round.
+            effects: By client that trained.
+            rewards: One for all, or by client.
+            formula: What turns accuracies and effects into rewards; None if it is not known.
+        """
         if [accuracies, effects, rewards].count(None) != 2:
             raise ValueError("give one of accuracies, effects and rewards")
-        if accuracies is not None:
-            rewards = self._team_reward(accuracies)
-        elif effects is not None:
-            effect_reward = formulas().effect_reward
-            rewards = {
-                client: effect_reward(checked_number(client, effects.get(client), "effect")) for client in selected
-            }
-        by_client = rewards if isinstance(rewards, Mapping) else dict.fromkeys(selected, rewards)
-        values = [checked_number(client, by_client.get(client), "reward") for client in selected]
-        for client, value in zip(selected, values, strict=True):
-            if abs(value) > np.finfo(self.rewards.dtype).max:
-                raise ValueError(f"{client!r} has reward = {value!r}; too large for {self.rewards.dtype}")
         index = self._index_of(selected)
+        if accuracies is not None:
+            rewards = self._team_reward(_known(formula), accuracies) if self.policy_ids else 0.0
+        elif effects is not None:
+            of_effect = _known(formula).of_effect
+            rewards = {c: of_effect(checked_number(c, effects.get(c), "effect", EFFECT)) for c in selected}
+        by_client = rewards if isinstance(rewards, Mapping) else dict.fromkeys(selected, rewards)
+        values = [checked_number(client, by_client.get(client), "reward", REWARD) for client in selected]
         self.trained[:], self.rewards[:] = False, math.nan
         self.trained[index], self.rewards[index] = True, values
 
-    def experience(self, policies: PolicyStack, ids: Sequence[str], observations: np.ndarray) -> StepExperience:
-        """One step of training, of those that trained and are still there.
+    def touches(self, ids: Collection[str]) -> list[str]:
+        """Returns the policies that the round changes: those that have a reward, and those not in ``ids``, which left.
 
         Args:
-            policies: The policies; those that are no longer among them are passed over.
-            ids: ``[M]`` of the clients that are there by now.
+            ids: Policies of the clients that are available by now.
+        """
+        now = set(ids)
+        return [p for p, reward in zip(self.policy_ids, self.rewards, strict=True) if p not in now or reward == reward]
+
+    def experience(self, policies: PolicyStack, ids: Sequence[str], observations: np.ndarray) -> StepExperience:
+        """Returns one step of training, of the clients that trained and are still available.
+
+        Args:
+            policies: The policies; those that are no longer among them are left out.
+            ids: ``[M]`` policies of the clients that are available by now.
             observations: ``float32[M, obs_dim]`` what they see.
         """
         now = {policy_id: i for i, policy_id in enumerate(ids)}
@@ -68,7 +81,7 @@ class LastRound:
         return StepExperience(
             slots=policies.slots_of(participants),
             observations=self.observations[index],
-            next_observations=observations[[now[policy_id] for policy_id in participants]],
+            next_observations=observations[np.array([now[policy_id] for policy_id in participants], dtype=np.int64)],
             log_probs=self.log_probs[index],
             rewards=self.rewards[index],
             departed=policies.slots_of([policy_id for _, policy_id in known if policy_id not in now]),
@@ -82,13 +95,22 @@ class LastRound:
             raise ValueError(f"{absent} cannot have trained: no such clients in the last select")
         return [position[policy_of(client)] for client in clients]
 
-    def _team_reward(self, accuracies: Mapping[Any, float]) -> float:
-        """Of the change of the mean over all with an accuracy before and after; 0 if there is none."""
+    def _team_reward(self, formula: Reward, accuracies: Mapping[Any, float]) -> float:
+        """Of the mean over all with an accuracy before and after; 0 if there is none."""
         if np.isnan(self.accuracies).all():
             raise ValueError("there were no accuracies in the last select to compare with; give effects or rewards")
-        after = {policy_of(client): checked_number(client, value, "accuracy") for client, value in accuracies.items()}
+        after = {policy_of(c): checked_number(c, value, "accuracy", ACCURACY) for c, value in accuracies.items()}
         compared = [p in after and not math.isnan(a) for p, a in zip(self.policy_ids, self.accuracies, strict=True)]
         if not any(compared):
             return 0.0
         stayed = np.array([after[self.policy_ids[i]] for i in np.flatnonzero(compared)])
-        return formulas().accuracy_reward(float(np.mean(self.accuracies[compared])), float(np.mean(stayed)))
+        return formula.of_team(float(np.mean(self.accuracies[compared])), float(np.mean(stayed)))
+
+
+def _known(formula: Reward | None) -> Reward:
+    if formula is None:
+        raise ValueError(
+            "the environment that the policies were trained in has no reward of accuracies or effects; give rewards, "
+            "or name one: ClientSelector.load(..., reward=Reward(...))"
+        )
+    return formula

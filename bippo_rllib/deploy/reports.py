@@ -1,13 +1,16 @@
-"""What clients report to a server, and what policies see of it. NumPy only."""
+"""What clients report to a server, and its checks. NumPy only."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from bippo_rllib.deploy.record_fields import is_unicode
 
 
 @dataclass(frozen=True)
@@ -33,104 +36,81 @@ class Report:
 #: under ``observation`` what its policy was trained on, beside its ``cost`` and what a prior reads.
 Reports = Mapping[Any, Report | Mapping[str, Any]]
 
-#: Numbers that policies see of a ``Report``.
-OBSERVATION_SIZE = 5
-
-#: Entry -> lowest and highest value.
-_RANGES = {"accuracy": (0.0, 1.0), "samples": (1.0, math.inf), "cost": (0.0, math.inf)}
+#: Lowest and highest value of what a ``Report`` holds, and of what is reported after a round.
+ACCURACY, SAMPLES, COST = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf)
+EFFECT, ANY = (-1.0, 1.0), (-math.inf, math.inf)
+_LARGEST_REWARD = float(np.finfo(np.float32).max)
+REWARD = (-_LARGEST_REWARD, _LARGEST_REWARD)
 
 
 def entries(reports: Reports, clients: Sequence[Hashable], key: str) -> list[Any]:
-    """What each client reports under ``key``; None where nothing."""
+    """Returns what each client reports under ``key``; None where nothing."""
     found = (reports[client] for client in clients)
     return [report.get(key) if isinstance(report, Mapping) else getattr(report, key, None) for report in found]
 
 
-def numbers(reports: Reports, clients: Sequence[Hashable], key: str, *, optional: bool = False) -> np.ndarray:
-    """``float64[len(clients)]``: what they report under ``key``; NaN where nothing, if ``optional``.
+def numbers(
+    reports: Reports,
+    clients: Sequence[Hashable],
+    key: str,
+    limits: tuple[float, float] = ANY,
+    *,
+    optional: bool = False,
+) -> np.ndarray:
+    """Returns ``float64[len(clients)]``, what they report under ``key``; NaN where nothing, if ``optional``.
 
     Raises:
-        ValueError: If a number is missing, not finite or out of range; the message names the client.
+        ValueError: If a number is missing, not finite or outside ``limits``; the message names the client.
     """
     pairs = zip(clients, entries(reports, clients, key), strict=True)
-    values = [math.nan if optional and value is None else checked_number(client, value, key) for client, value in pairs]
+    values = [
+        math.nan if optional and value is None else checked_number(client, value, key, limits)
+        for client, value in pairs
+    ]
     return np.array(values, dtype=np.float64)
 
 
-def checked_number(client: Hashable, value: Any, key: str) -> float:
-    """``value`` as a number; a ValueError that names the client where it is none that ``key`` may have."""
-    low, high = _RANGES.get(key, (-math.inf, math.inf))
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if math.isfinite(number) and low <= number <= high:
-        return number
-    limits = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
-    raise ValueError(f"{client!r} has {key} = {value!r}; expected a finite number {' and '.join(limits)}".rstrip())
-
-
-def observe(
-    reports: Reports,
-    clients: Sequence[Hashable],
-    costs: np.ndarray,
-    trained: np.ndarray,
-    budget: float,
-    largest: float,
-    high: np.ndarray,
-) -> np.ndarray:
-    """``float32[N, obs_dim]``: the observations that ``clients`` report, or else what ``observation_rows`` makes.
+def checked_number(client: Hashable, value: Any, key: str, limits: tuple[float, float] = ANY) -> float:
+    """Returns ``value`` as a number.
 
     Raises:
-        ValueError: Naming the client and what is missing or wrong.
+        ValueError: If it is not finite or outside ``limits``; the message names the client and ``key``.
     """
-    given = entries(reports, clients, "observation")
-    if any(observation is not None for observation in given):
-        return np.stack([_vector(c, o, len(high)) for c, o in zip(clients, given, strict=True)])
-    if len(high) != OBSERVATION_SIZE:
-        raise ValueError(f"the policies were trained on {len(high)} numbers; each report needs them as its observation")
-    accuracies, samples = numbers(reports, clients, "accuracy"), numbers(reports, clients, "samples")
-    return observation_rows(accuracies, samples, costs, trained, budget=budget, largest=largest, high=high)
+    low, high = limits
+    number = _as_float(value)
+    if math.isfinite(number) and low <= number <= high:
+        return number
+    bounds = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
+    expected = f"a finite number {' and '.join(bounds)}".rstrip()
+    raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
 
 
-def observation_rows(
-    accuracies: np.ndarray,
-    samples: np.ndarray,
-    costs: np.ndarray,
-    trained: np.ndarray,
-    *,
-    budget: float,
-    largest: float,
-    high: np.ndarray,
-) -> np.ndarray:
-    """What the policies of the N available clients see, by the formulas of the environment they were trained in.
+def checked_budget(budget: Any) -> float:
+    """Returns ``budget`` as a number.
 
-    Columns: mean accuracy, samples as a share of the largest client's, own accuracy, cost as a share of the budget (0
-    if that is infinite, 1 if it is 0), trained in the last round.
-
-    Args:
-        accuracies: ``float64[N]``.
-        samples: ``float64[N]``.
-        costs: ``float64[N]``.
-        trained: ``bool[N]``.
-        budget: What the round may spend.
-        largest: Samples of the largest client there is.
-        high: ``float32[5]`` upper bounds of the environment's observations, at which they are cut off.
-
-    Returns:
-        ``float32[N, 5]``.
+    Raises:
+        ValueError: If it is none of at least 0.
     """
-    rows = np.empty((len(accuracies), OBSERVATION_SIZE), dtype=np.float32)
-    rows[:, 0] = np.mean(accuracies)
-    rows[:, 1] = samples / largest
-    rows[:, 2] = accuracies
-    rows[:, 3] = 0.0 if math.isinf(budget) else costs / budget if budget else 1.0
-    rows[:, 4] = trained
-    return np.minimum(rows, high, out=rows)
+    number = _as_float(budget)
+    if not number >= 0.0:
+        raise ValueError(f"the budget is {shown(budget)}; it must be at least 0 (math.inf for no limit)")
+    return number
 
 
-def _vector(client: Hashable, observation: Any, size: int) -> np.ndarray:
-    array = np.asarray(np.nan if observation is None else observation, dtype=np.float32)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise ValueError(f"{client!r} has observation = {observation!r}; expected {size} finite numbers")
-    return array
+def check_name(client: Hashable) -> None:
+    """Raises a ValueError where the text of ``client`` can name no policy: initial weights are keyed by its bytes."""
+    if not is_unicode(str(client)):
+        raise ValueError(f"{client!r} has half of a surrogate pair in its text; give it another id")
+
+
+def shown(value: Any) -> str:
+    """Returns what a message shows of a value: one line, and of an array or a list the first few entries."""
+    return " ".join(reprlib.repr(value).split())
+
+
+def _as_float(value: Any) -> float:
+    """NaN where ``value`` is no number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from bippo_rllib.deploy.last_round import LastRound
-from bippo_rllib.learning.policy_trainer import PolicyTrainer
+from bippo_rllib.deploy.rewards import Reward
+from bippo_rllib.deploy.selector_fields import VERSION, array_fields, check_arrays, check_fields, check_headers
+from bippo_rllib.deploy.selector_parts import SelectorParts, trainer_with
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.actor_critic import ParameterLayout
-from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.representativeness import Prior
 
@@ -27,27 +28,19 @@ from bippo_rllib.selection.representativeness import Prior
 SELECTOR_FILE = "selector.safetensors"
 #: The one metadata key; several would come in random order.
 _KEY = "bippo_rllib"
-_VERSION = 1
+#: The array whose shape says how large policies are.
+_WEIGHTS = "actor.0.weight"
 _SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds")
 
 
-@dataclass
-class SelectorParts:
-    """A selector as it lies in a file."""
-
-    trainer: PolicyTrainer
-    sampler: BudgetSampler
-    observation_high: np.ndarray  #: ``float32[obs_dim]`` upper bounds of the observations trained on
-    settings: PPOSettings = field(default_factory=PPOSettings)
-    prior: Prior | None = None
-    trains: list[str] | None = None  #: policies that learn; None for all
-    steps: int = 0  #: of training before it was deployed
-    largest: float = 0.0  #: samples of the largest client so far
-    last: LastRound | None = None
-
-
 def pack(parts: SelectorParts) -> bytes:
-    """The file of a selector; the same selector has the same bytes."""
+    """Returns the file of a selector; the same selector has the same bytes.
+
+    Raises:
+        ValueError: If ``unpack`` could not read it, in one line.
+    """
+    if type(parts.sampler) is not BudgetSampler:
+        raise ValueError(f"the sampler is a {type(parts.sampler).__name__}, and a file holds a BudgetSampler's state")
     trainer, policies, prior, last = parts.trainer, parts.trainer.policies, parts.prior, parts.last
     slots = policies.slots_of(list(policies.slots))
     record: dict[str, Any] = {
@@ -57,9 +50,13 @@ def pack(parts: SelectorParts) -> bytes:
         "settings": asdict(parts.settings),
         "sampler": {name: getattr(parts.sampler, name) for name in _SAMPLER},
         "sampler_state": parts.sampler.get_state(),
+        "prior": None,
+        "reward": None if parts.reward is None else asdict(parts.reward),
+        "explore": parts.explore,
         "trains": parts.trains,
         "steps": parts.steps,
         "largest": parts.largest,
+        "last_policy_ids": None if last is None else last.policy_ids,
     }
     arrays = {name: rows.numpy() for name, rows in policies.layout.views(policies.flat[slots]).items()}
     arrays |= {f"adam.{name}": array for name, array in trainer.adam.get_state(slots).items()}
@@ -71,14 +68,13 @@ def pack(parts: SelectorParts) -> bytes:
         record["prior"] = {"key": prior.key, "weight": prior.weight, "gain": prior.gain, "clients": clients}
         arrays |= {f"prior.{name}": array for name, array in state.items()}
     if last is not None:
-        record["last_policy_ids"] = last.policy_ids
         arrays |= {f"last.{name}": array for name, array in vars(last).items() if name != "policy_ids"}
     return _bytes(arrays, record)
 
 
-def pack_refusal(reason: str) -> bytes:
-    """The file of an algorithm that no selector can stand in for, which says why."""
-    return _bytes({}, {"refused": reason})
+def pack_refusal(reason: str, steps: int = 0) -> bytes:
+    """Returns the file of an algorithm that no selector can stand in for, which says why."""
+    return _bytes({}, {"refused": reason, "steps": steps})
 
 
 def unpack(path: str | Path) -> SelectorParts:
@@ -88,30 +84,10 @@ def unpack(path: str | Path) -> SelectorParts:
         ValueError: If there is none, it is damaged or it says why it cannot be one, in one line.
     """
     file = find(Path(path))
-    arrays, record = _read(file)
+    record = _read_record(file)
     if "refused" in record:
-        raise ValueError(f"{file.parent}: {record['refused']}")
-    trainer = _trainer(arrays, record)
-    sampler = BudgetSampler(**record["sampler"])
-    sampler.set_state(record["sampler_state"])
-    prior, last = record.get("prior"), None
-    if prior is not None:
-        clients = prior.pop("clients")
-        prior = Prior(**prior)
-        prior.record.set_state({"clients": clients, **_under("prior", arrays)})
-    if "last_policy_ids" in record:
-        last = LastRound(record["last_policy_ids"], **_under("last", arrays))
-    return SelectorParts(
-        trainer=trainer,
-        sampler=sampler,
-        observation_high=arrays["observation_high"],
-        settings=PPOSettings(**record["settings"]),
-        prior=prior,
-        trains=record["trains"],
-        steps=record["steps"],
-        largest=record["largest"],
-        last=last,
-    )
+        raise ValueError(f"{file.parent}: {' '.join(record['refused'].split())}")
+    return _parts(record, _read_arrays(file, record))
 
 
 def find(path: Path) -> Path:
@@ -155,41 +131,96 @@ class _UnreadableError(ValueError):
 
 
 def _bytes(arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> bytes:
-    text = json.dumps({"version": _VERSION, **record}, default=lambda value: value.item())  # NumPy's numbers
+    text = json.dumps({"version": VERSION, **record}, default=lambda value: value.item())  # NumPy's numbers
+    written = json.loads(text)
+    check_fields(written)
+    if arrays:
+        check_arrays(arrays, array_fields(written, arrays[_WEIGHTS].shape))
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {_KEY: text})
 
 
-def _read(file: Path, with_arrays: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _read_record(file: Path) -> dict[str, Any]:
+    """The record in a file, checked; nothing else is read."""
     try:
         with safe_open(file, framework="np") as content:
             record = json.loads(content.metadata()[_KEY])
-            names = content.keys() if with_arrays else ()
-            arrays = {name: content.get_tensor(name) for name in names}
-    except (OSError, SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise _UnreadableError(f"{file} is no selector, or is cut off: {type(error).__name__}: {error}") from None
-    if record["version"] != _VERSION:
-        raise ValueError(f"{file} has format {record['version']}; this version of bippo_rllib reads {_VERSION}")
-    return arrays, record
+        version = record["version"]
+    except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError) as error:
+        raise _UnreadableError(f"{file} is no selector, or is cut off: {_one_line(error)}") from None
+    if isinstance(version, int) and version != VERSION:
+        raise ValueError(
+            f"{file} has format {version!r:.20}; this version of bippo_rllib reads {VERSION}: write it again with "
+            "Bippo.from_checkpoint(...).save_to_path(...)"
+        )
+    try:
+        check_fields(record)
+    except ValueError as error:
+        raise _UnreadableError(f"{file} is damaged: {error}") from None
+    return record
+
+
+def _read_arrays(file: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays that belong to ``record``; types and shapes are checked before any of them is read."""
+    try:
+        with safe_open(file, framework="np") as content:
+            slices = {name: content.get_slice(name) for name in content.keys()}  # noqa: SIM118
+            headers = {name: (found.get_dtype(), tuple(found.get_shape())) for name, found in slices.items()}
+            fields = array_fields(record, headers.get(_WEIGHTS, ("", ()))[1])
+            check_headers(headers, fields)
+            arrays = {name: content.get_tensor(name) for name in fields}
+        check_arrays(arrays, fields)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {_one_line(error)}") from None
+    return arrays
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
 
 
 def _steps(file: Path) -> int:
     """Steps of training that a selector has behind it; -1 of one that cannot be read."""
     try:
-        return int(_read(file, with_arrays=False)[1].get("steps", 0))
+        return _read_record(file)["steps"]
     except _UnreadableError:
         return -1
 
 
-def _trainer(arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> PolicyTrainer:
-    _, hidden_size, obs_dim = arrays["actor.0.weight"].shape
-    policies, ids = PolicyStack(), record["policy_ids"]
-    policies.begin(ParameterLayout(obs_dim, hidden_size), record["seed"])
-    rows = [torch.from_numpy(arrays[name]).flatten(1) for name in policies.layout.shapes]
-    policies.add_policies(ids, torch.cat(rows, dim=1))
-    trainer = PolicyTrainer(policies, record["batch_size"])
-    trainer.adam.set_state(_under("adam", arrays), policies.slots_of(ids))
-    trainer.buffer.set_state(_under("buffer", arrays), policies.slots_of(ids))
-    return trainer
+def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SelectorParts:
+    """The selector of what was read and checked."""
+    _, hidden_size, obs_dim = arrays[_WEIGHTS].shape
+    layout, ids = ParameterLayout(obs_dim, hidden_size), record["policy_ids"]
+    rows = [torch.from_numpy(arrays[name]).flatten(1) for name in layout.shapes]
+    sampler = BudgetSampler(**record["sampler"])
+    sampler.set_state(record["sampler_state"])
+    prior, reward, last_ids = record["prior"], record["reward"], record["last_policy_ids"]
+    return SelectorParts(
+        trainer=trainer_with(
+            ids,
+            layout,
+            record["seed"],
+            record["batch_size"],
+            rows=torch.cat(rows, dim=1),
+            adam=_under("adam", arrays),
+            buffer=_under("buffer", arrays),
+        ),
+        sampler=sampler,
+        observation_high=arrays["observation_high"],
+        settings=PPOSettings(**record["settings"]),
+        prior=None if prior is None else _prior(prior, _under("prior", arrays)),
+        reward=None if reward is None else Reward(**reward),
+        explore=record["explore"],
+        trains=record["trains"],
+        steps=record["steps"],
+        largest=record["largest"],
+        last=None if last_ids is None else LastRound(last_ids, **_under("last", arrays)),
+    )
+
+
+def _prior(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Prior:
+    prior = Prior(record["key"], record["weight"], record["gain"])
+    prior.record.set_state({"clients": record["clients"], **arrays})
+    return prior
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,17 @@ CENTRAL = "central"
 def policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
     """The policy of an agent: its id up to ``#``, so that ``client_003#1`` acts with the policy of ``client_003``."""
     return str(agent_id).split("#", maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class PolicyOf:
+    """The policy of an agent by a user's ``policy_mapping_fn``, whatever the episode."""
+
+    mapping_fn: Callable[..., str]
+
+    def __call__(self, agent_id: Any) -> str:
+        """Returns the policy of an agent."""
+        return self.mapping_fn(agent_id, None)
 
 
 def policy_spaces(

@@ -39,6 +39,7 @@ class RepresentativenessPrior(SuggestionPiece):
 
     Attributes:
         prior: The rule and its record.
+        client_of: As given.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class RepresentativenessPrior(SuggestionPiece):
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
         self.prior = Prior(key, weight, gain)
-        self._client_of = client_of
+        self.client_of = client_of
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
@@ -61,7 +62,7 @@ class RepresentativenessPrior(SuggestionPiece):
         """Records the reports and adjusts the suggestions."""
         probabilities = _checked_probabilities(suggestions, agents)
         reports = finite_info_values(infos, agents, self.prior.key, "BippoConfig.prior(key=...)")
-        return self.prior.scores(probabilities, [self._client_of(agent_id) for agent_id in agents], reports)
+        return self.prior.scores(probabilities, [self.client_of(agent_id) for agent_id in agents], reports)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """The records of all clients."""
