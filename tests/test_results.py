@@ -6,11 +6,13 @@ import dataclasses
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.report.results import read_results
 from experiments.results import provenance
+from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 
 INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
@@ -43,10 +45,64 @@ def test_methods_and_seeds_add_up(tmp_path: Path) -> None:
         ({"search": {"lr": "uniform(0,1)"}}, "is a search; searches are not merged"),
     ],
 )
-def test_studies_of_another_kind_are_refused(tmp_path: Path, changes: dict, message: str) -> None:
-    folders = [_folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo", **changes)]
+@pytest.mark.parametrize("is_named", [True, False])
+def test_studies_of_another_kind_are_refused(tmp_path: Path, changes: dict, message: str, is_named: bool) -> None:
+    folders = [_folder(tmp_path / "around" / "a"), _folder(tmp_path / "around" / "deeper" / "b", "ippo", **changes)]
     with pytest.raises(ValueError, match=message):
-        read_results(folders)
+        read_results(folders if is_named else [tmp_path / "around"])
+
+
+def test_a_folder_of_studies_is_as_if_each_were_named(tmp_path: Path) -> None:
+    around = tmp_path / "around"
+    folders = [
+        _folder(around / "a"),
+        _folder(around / "b", "ippo", settings={"lr": 0.1}),
+        _folder(around / "c", seed=8),
+    ]
+    named, found = read_results(folders), read_results([around])
+    assert [source.folder for source in found.sources] == folders and found.infos == named.infos
+    pd.testing.assert_frame_equal(found.rows, named.rows)
+    _folder(around / "d", seed=28, settings={"lr": 0.1})
+    with pytest.raises(ValueError, match=r"a and .*d cannot be merged.*: both have bippo: lr is not set in the first"):
+        read_results([around])
+
+
+def test_what_lies_beside_studies_is_not_pooled_with_them(tmp_path: Path) -> None:
+    around = tmp_path / "around"
+    _folder(around / "a")
+    stray = write_trial(around / "stray", make_rows([0.5] * 3, "ippo"))
+    with pytest.raises(ValueError, match=r"around has no readable run\.json, so nothing says that it is comparable"):
+        read_results([around])
+    stray.unlink()
+    (around / "begun").mkdir()
+    write_run_info(around / "begun", INFO)
+    with pytest.raises(ValueError, match=r"no rows\.parquet under .*begun"):
+        read_results([around])
+
+
+def test_rows_and_record_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "a", scenario="digits")
+    write_run_info(folder, dataclasses.replace(INFO, scenario="cifar10"))
+    with pytest.raises(ValueError, match=r"holds rows of digits, but its run\.json is of cifar10"):
+        read_results([folder])
+    alone = FederationRecord(["zero"], 1, ModelRecord("cnn", 1, 1), [ClientRecord(0, {"0": 1}, 1e9, 1.0)])
+    write_run_info(folder, dataclasses.replace(INFO, federation_record=alone))
+    with pytest.raises(ValueError, match=r"holds rows with client 1, but its run\.json has 1 client"):
+        read_results([folder])
+    (folder / "run.json").unlink()
+    write_trial(folder, make_rows([0.5] * 3, seed=28, scenario="cifar10"))
+    with pytest.raises(ValueError, match="holds rows of cifar10 and digits, which do not compare"):
+        read_results([folder])
+
+
+def test_a_record_that_cannot_be_read_is_said_and_the_rows_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _folder(tmp_path / "a")
+    (folder / "run.json").write_text("{")
+    assert read_results([folder]).methods == ["bippo"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: {folder}/run.json is no record of a study: Invalid JSON")
 
 
 def test_where_it_ran_does_not_matter(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from study_runs import Snapshot, TunerHere, assert_same_rows, final_state, rows_
 from experiments import tune_bippo
 from experiments.results.checkpoints import (
     RESUMED,
+    Start,
     checkpoint_at,
     finished,
     make_ready,
@@ -29,7 +30,7 @@ from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
-from experiments.study.resume import study_to_resume
+from experiments.study.resume import ready, study_to_resume
 
 
 def make_checkpoint(trial_dir: Path, name: str, round_number: int) -> Path:
@@ -84,7 +85,7 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
         (newer / "manifest.json").write_text((newer / "manifest.json").read_text()[:40])
     assert checkpoint_at(newer) is None
     assert newest_checkpoint(trial).round == 5
-    assert make_ready(trial, 50) == str(trial / RESUMED)
+    assert make_ready(trial, 50) == Start(str(trial / RESUMED))
     assert checkpoint_at(trial / RESUMED).round == 5
     assert sorted(path.name for path in trial.iterdir() if path.name != "outside") == [RESUMED, ROWS_FILE]
     assert rounds_in(trial) == [1, 2, 3, 4, 5]
@@ -93,20 +94,32 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
 def test_without_a_checkpoint_the_trial_starts_over(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     (trial / "checkpoint_000000").mkdir()
-    assert make_ready(trial, 50) == ""
-    assert list(trial.iterdir()) == []
+    (trial / "my_checkpoint_notes.txt").write_text("a user's own")
+    assert make_ready(trial, 50) == Start("")
+    assert [path.name for path in trial.iterdir()] == ["my_checkpoint_notes.txt"]
 
 
 def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    assert make_ready(trial, 50) == ""
+    assert make_ready(trial, 50) == Start("", "rows.parquet does not hold rounds 1 to 5, so they are run again")
+
+
+def test_a_trial_whose_rows_are_cut_off_says_that_its_rounds_are_run_again(tmp_path: Path) -> None:
+    write_run_info(tmp_path, info(methods=["bippo"]))
+    trial = make_trial(tmp_path, 6)
+    make_checkpoint(trial, "checkpoint_000000", 4)
+    rows = trial / ROWS_FILE
+    rows.write_bytes(rows.read_bytes()[:200])
+    study = ready(study_to_resume(tmp_path))
+    assert study.notes == ("bippo-seed7 starts over: rows.parquet does not hold rounds 1 to 4, so they are run again",)
+    assert [start.resume_from for start in study.trials] == [""]
 
 
 def test_a_round_that_nobody_can_have_run_takes_no_memory(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 10**15)
-    assert not finished(trial, 10**15) and make_ready(trial, 10**16) == ""
+    assert not finished(trial, 10**15) and make_ready(trial, 10**16).checkpoint == ""
 
 
 def test_lines_of_the_journal_that_are_no_decisions_are_left_out(tmp_path: Path) -> None:
@@ -138,9 +151,9 @@ def test_a_trials_folder_that_lies_elsewhere_is_not_cleared(tmp_path: Path) -> N
 def test_a_resumed_trial_that_is_killed_again_goes_on_from_the_same_checkpoint(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 7)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    first = make_ready(trial, 50)
+    first = make_ready(trial, 50).checkpoint
     (trial / "checkpoint_000000").mkdir()  # the next one, hardly begun
-    assert make_ready(trial, 50) == first
+    assert make_ready(trial, 50) == Start(first)
     assert checkpoint_at(Path(first)).round == 5
 
 

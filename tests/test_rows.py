@@ -148,6 +148,46 @@ def test_a_file_of_no_rows_or_of_other_types_is_left_out_by_name(table, said, tm
     assert said in capsys.readouterr().err
 
 
+def test_a_method_may_be_called_after_checkpoints(tmp_path: Path) -> None:
+    write_trial(tmp_path / "checkpointed", make_rows(ACCURACY, "mine.checkpoint_000001"))
+    assert len(read_rows(tmp_path)) == 3
+
+
+ODD = {
+    "seed": [2**32, 2**32, 2**32],
+    "round": [1, 3, 2],
+    "mean_accuracy": [0.1, float("nan"), 0.3],
+    "reward": [0.0, float("inf"), 0.0],
+    "energy_j": [1.0, -1.0, 1.0],
+    "budget_j": [float("nan")] * 3,
+    "num_clients": [2, 3, 2],
+    "num_trained": [1, 1, 0],
+    "trained": [[1], [5], [1]],
+    "failed": [[], [-1], []],
+    "clients": [[0, 1], [1, 0], [0, 1]],
+    "costs_j": [[1.0, 2.0], [1.0], [1.0, 2.0]],
+    "accuracies": [[0.1, 0.1], [0.1, 1.1], [0.1, 0.1]],
+    "epsilon": [0.1, 2.0, 0.1],
+    "fl_seconds": [1.0, None, 1.0],
+    "method": ["bippo", "ippo", "bippo"],
+    "trial": ["x" * 10**6] * 3,
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_file_of_numbers_that_no_round_has_is_left_out_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = write_trial(tmp_path, make_rows(ACCURACY))
+    table = pq.read_table(path)
+    place = table.column_names.index(name)
+    pq.write_table(table.set_column(place, table.schema.field(name), [pa.array(ODD[name], table[name].type)]), path)
+    with pytest.raises(ValueError, match=r"none of the 1 rows\.parquet files"):
+        read_rows(tmp_path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: left out {path}, wh") and name in line and len(line) < 400
+
+
 def test_checkpoints_that_come_and_go_meanwhile_are_not_looked_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

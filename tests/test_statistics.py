@@ -65,6 +65,19 @@ def test_differences_are_paired_by_seed() -> None:
     assert Paired.of({7: 0.8}, {28: 0.9}).difference.n == 0
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_no_number_of_a_comparison_looks_beyond_the_common_rounds(data) -> None:
+    lengths = {(method, seed): data.draw(st.integers(10, 30)) for method in ("bippo", "oracle") for seed in (7, 28)}
+    reached_at = {trial: data.draw(st.integers(1, rounds)) for trial, rounds in lengths.items()}
+    rows = _rows(*(make_rows([0.1] * (at - 1) + [0.9] * (lengths[t] - at + 1), *t) for t, at in reached_at.items()))
+    cut = rows[rows["round"] <= min(lengths.values())].reset_index(drop=True)
+    whole, common = ((each, summarize(each, 0.8), 0.8) for each in (rows, cut))
+    assert paired_records(*whole) == paired_records(*common)
+    shares = [[record["% of oracle"] for record in interval_records(*each)] for each in (whole, common)]
+    assert shares[0] == shares[1]
+
+
 def test_two_methods_are_compared_on_the_rounds_both_have() -> None:
     # fedavg stopped after 10 rounds at 0.8. bippo's first 10 rounds are 0.9, its later ones 0.1 do not count.
     rows = _rows(make_rows([0.9] * 10 + [0.1] * 10), make_rows([0.8] * 10, "fedavg"), make_rows([0.5] * 20, "ippo", 28))

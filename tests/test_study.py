@@ -229,8 +229,9 @@ def test_asha_goes_on_with_what_its_journal_says(tmp_path: Path) -> None:
     assert [asha_decides(first, 7, number, a) for number, a in enumerate((0.9, 0.5))] == ["CONTINUE", "STOP"]
     assert asha_decides(first, 7, 0, 0.9, iteration=3) == "CONTINUE"  # no rung: nothing to remember
     assert stopped_trials(tmp_path) == {"bippo-seed7-00001": 2}
-    with journal.open("a") as file:
-        file.write('\n{"trial": "bippo-seed7-000')  # killed while it wrote
+    with journal.open("ab") as file:
+        file.write(b'\n{"trial": [], "method": "", "seed": 7, "iteration": 2, "value": 0.1, "stop": true}\n\xff\n[1]')
+        file.write(b'\n{"trial": "bippo-seed7-000')  # killed while it wrote
     for _ in range(2):  # resumed, and resumed once more
         again = SeedwiseASHA("accuracy", 8, journal)
         # The same trials once more: neither is recorded twice, and the stopped one is stopped although it is better.

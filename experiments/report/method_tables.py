@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.report.comparisons import Comparison, compare_rows
-from experiments.report.metrics import LATE_ROUND, MethodSummary
+from experiments.report.comparisons import compare_rows, on_common_rounds
+from experiments.report.metrics import LATE_ROUND, MethodSummary, summarize_trials
 from experiments.report.numbers import MISSING, energy_unit, number, plus_minus, with_interval
 from experiments.report.statistics import Estimate, Paired
 from experiments.report.tables import Record, records_of
@@ -56,7 +56,7 @@ def interval_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], tar
 
 
 def _share_of(reference: MethodSummary, summary: MethodSummary, rows: pd.DataFrame) -> str:
-    compared = _compared(rows, summary, reference)
+    compared = compare_rows(*(rows[rows["method"] == one.method] for one in (summary, reference)))
     if compared is None or summary is reference:
         return MISSING
     return with_interval(Estimate.of(100 * ratio for ratio in compared.accuracy.ratio.values), 1)
@@ -71,10 +71,11 @@ def paired_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], targe
 
 
 def _paired_record(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary, target: float) -> Record | None:
-    compared = _compared(rows, first, second)
+    ours, others = on_common_rounds(*(rows[rows["method"] == summary.method] for summary in (first, second)))
+    compared = compare_rows(ours, others)
     if compared is None:
         return None
-    accuracy, reached = compared.accuracy, Paired.of(_seeds_that_reached(first), _seeds_that_reached(second))
+    accuracy, reached = compared.accuracy, Paired.of(*(_seeds_that_reached(each, target) for each in (ours, others)))
     return {
         "difference": f"{first.method} − {second.method}",
         "seeds": ", ".join(map(str, accuracy.seeds)),
@@ -86,12 +87,9 @@ def _paired_record(rows: pd.DataFrame, first: MethodSummary, second: MethodSumma
     }
 
 
-def _compared(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary) -> Comparison | None:
-    return compare_rows(*(rows[rows["method"] == summary.method] for summary in (first, second)))
-
-
-def _seeds_that_reached(summary: MethodSummary) -> dict[int, float]:
-    return summary.trials.set_index("seed")["rounds_to_target"].dropna().to_dict()
+def _seeds_that_reached(rows: pd.DataFrame, target: float) -> dict[int, float]:
+    """Rounds to target of the seeds that reached it in these rows."""
+    return summarize_trials(rows, target).set_index("seed")["rounds_to_target"].dropna().to_dict()
 
 
 def _rounds_to(target: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,10 @@ import pandas as pd
 
 from experiments.methods import is_reference
 from experiments.results.federation_record import FederationRecord
-from experiments.results.naming import look_up
-from experiments.results.rows import read_rows
-from experiments.results.run_info import RunInfo, read_run_info
+from experiments.results.files import files_named
+from experiments.results.naming import look_up, pluralize, printable
+from experiments.results.rows import rows_files, rows_of
+from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.settings import split_settings
 
@@ -105,26 +107,81 @@ class Results:
 
 
 def read_results(folders: Sequence[Path]) -> Results:
-    """Reads folders and checks that they may be merged.
+    """Reads folders, and every study in a folder below them, and checks that all of them may be merged.
 
     Raises:
-        ValueError: If one holds no rows, if scenario, federation, target or rounds differ, or if a method and seed is
-            in two of them.
+        ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
+            two of them, or if a method has other settings in one than in the other.
     """
-    sources = tuple(Source(folder, read_rows(folder), read_run_info(folder)) for folder in folders)
+    sources = tuple(source for folder in folders for source in _sources(folder))
     for source in sources[1:]:
-        problem = f"{sources[0].folder} and {source.folder} cannot be merged, report them one by one"
-        check_same(_facts(sources[0]), _facts(source), problem)
+        check_same(_facts(sources[0]), _facts(source), _cannot_be_merged(sources[0], source))
     for earlier, later in itertools.combinations(sources, 2):
         for method, seed in sorted(earlier.trials & later.trials)[:1]:
             raise ValueError(
                 f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
                 "one of its folders away"
             )
-        check_same_settings(
-            earlier, later, f"{earlier.folder} and {later.folder} cannot be merged, report them one by one"
-        )
+        check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
     return Results(sources)
+
+
+def _cannot_be_merged(first: Source, second: Source) -> str:
+    return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
+
+
+def _sources(folder: Path) -> list[Source]:
+    """The studies in a folder and below it: each has the rows below its run.json that are not below another one.
+
+    Rows that no run.json is above of are taken for those of one study without a record.
+    """
+    rows = rows_files(folder)
+    studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
+    for path in rows:
+        studies.setdefault(_study_of(path, folder), []).append(path)
+    return [_source(study, paths) for study, paths in (studies or {folder: []}).items()]
+
+
+def _study_of(rows: Path, folder: Path) -> Path:
+    below = [parent for parent in rows.parents if parent.is_relative_to(folder)]
+    return next((parent for parent in below if (parent / RUN_FILE).exists()), folder)
+
+
+def _source(folder: Path, paths: Sequence[Path]) -> Source:
+    rows = rows_of(folder, paths)
+    scenarios = sorted(rows["scenario"].unique())
+    if len(scenarios) > 1:
+        raise ValueError(
+            f"{folder} holds rows of {' and '.join(scenarios)}, which do not compare; report them one by one"
+        )
+    info = _readable(folder)
+    if info is not None:
+        _check_rows_are_of(folder, rows, info)
+    return Source(folder, rows, info)
+
+
+def _readable(folder: Path) -> RunInfo | None:
+    """What run.json says; None, with a warning if there is one, where it cannot be read."""
+    try:
+        return load_run_info(folder)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        print(f"warning: {printable(error)}; what was asked for is taken from the rows", file=sys.stderr)
+        return None
+
+
+def _check_rows_are_of(folder: Path, rows: pd.DataFrame, info: RunInfo) -> None:
+    """Raises ValueError if rows and record contradict each other."""
+    scenario = str(rows["scenario"].iloc[0])
+    if scenario != info.scenario:
+        raise ValueError(f"{folder} holds rows of {scenario}, but its {RUN_FILE} is of {info.scenario}")
+    record = info.federation_record
+    last = max(int(max(clients, default=0)) for clients in rows["clients"])
+    if record is not None and last >= len(record.clients):
+        raise ValueError(
+            f"{folder} holds rows with client {last}, but its {RUN_FILE} has {pluralize(len(record.clients), 'client')}"
+        )
 
 
 def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
@@ -154,7 +211,7 @@ def _facts(source: Source) -> dict[str, Any]:
     if info.search:
         raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
     return {
-        "scenario": ", ".join(sorted(source.rows["scenario"].unique())),
+        "scenario": info.scenario,
         "target": info.target_accuracy,
         "rounds": info.rounds,
         "pretrained": bool(info.init_from),

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.compute as pc
-from pydantic import NonNegativeInt, TypeAdapter
+from pydantic import TypeAdapter
 
-from experiments.results.files import sha256
+from experiments.results.files import CHECKPOINT_FOLDER, sha256
+from experiments.results.ranges import Count
 from experiments.results.rows import ROWS_FILE, read_table, write_table
 
 MANIFEST = "manifest.json"
@@ -32,7 +33,7 @@ class Checkpoint:
 class _Manifest:
     """What manifest.json holds: the round, whether the episode is over, and the SHA-256 of each file by its name."""
 
-    round: NonNegativeInt
+    round: Count
     over: bool
     files: Mapping[str, str]
 
@@ -49,7 +50,7 @@ def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
 def checkpoint_at(folder: Path) -> Checkpoint | None:
     """The checkpoint in ``folder``, or None if it is not complete: killed while it was written or copied."""
     try:
-        manifest = _MANIFEST.validate_json((folder / MANIFEST).read_bytes())
+        manifest = _MANIFEST.validate_json((folder / MANIFEST).read_bytes(), strict=True)
         if all(_is_inside(folder, name) and sha256(folder / name) == digest for name, digest in manifest.files.items()):
             return Checkpoint(folder, manifest.round, manifest.over)
     except (OSError, ValueError):
@@ -77,31 +78,39 @@ def finished(trial_dir: Path, rounds: int) -> bool:
     return len(written) == (newest.round if newest.over else rounds) and _begins_with_all(written, len(written))
 
 
-def make_ready(trial_dir: Path, rounds: int) -> str:
+@dataclass(frozen=True)
+class Start:
+    """Where an interrupted trial goes on."""
+
+    checkpoint: str  #: To resume from; empty to start over.
+    why_over: str = ""  #: Why it starts over although it has a checkpoint, in a sentence.
+
+
+def make_ready(trial_dir: Path, rounds: int) -> Start:
     """Leaves one checkpoint of a round before ``rounds`` in a trial's folder, and no row after it.
 
-    Returns:
-        The checkpoint to resume from, or "" to start over because there is none, or rows before it are missing.
+    Without a checkpoint, and where rows before it are missing, the trial starts over.
     """
-    newest = newest_checkpoint(trial_dir, before=rounds)
+    newest, why_over = newest_checkpoint(trial_dir, before=rounds), ""
     if newest is not None and not _begins_with_all(rounds_written(trial_dir), newest.round):
+        why_over = f"{ROWS_FILE} does not hold rounds 1 to {newest.round}, so they are run again"
         newest = None
     kept = trial_dir / RESUMED
     if newest is not None and newest.path != kept:
         shutil.rmtree(kept, ignore_errors=True)
         newest.path.rename(kept)
-    for folder in trial_dir.glob("*checkpoint*"):
-        if newest is None or folder != kept:
+    for folder in trial_dir.iterdir() if trial_dir.is_dir() else ():
+        if CHECKPOINT_FOLDER.fullmatch(folder.name) and folder.is_dir() and (newest is None or folder != kept):
             shutil.rmtree(folder)
     _cut_rows(trial_dir / ROWS_FILE, newest.round if newest else 0)
-    return str(kept) if newest else ""
+    return Start(str(kept) if newest else "", why_over)
 
 
 def rounds_written(trial_dir: Path) -> Sequence[int]:
     """Rounds that have a row; none if the file is missing or unreadable."""
     try:
         return read_table(trial_dir / ROWS_FILE, ["round"])["round"].to_pylist()
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError):
         return []
 
 

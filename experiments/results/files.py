@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK_FILE = ".lock"
+#: Folders in which Tune, and a study that is resumed, keep a trial's state. They come and go while a study runs.
+CHECKPOINT_FOLDER = re.compile(r"checkpoint_\d+|resumed_checkpoint")
 
 
 @contextmanager
@@ -27,6 +30,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def files_named(folder: Path, name: str) -> Iterator[Path]:
+    """The files of that name in a folder and all below it, but for those in checkpoints."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [below for below in folders if not CHECKPOINT_FOLDER.fullmatch(below)]
+        if name in files:
+            yield Path(parent, name)
 
 
 def sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Names in sentences: looking one up with an error that helps, and counting what it stands for."""
+"""Names in sentences: looking one up with an error that helps, counting what it stands for, and printing it."""
 
 from __future__ import annotations
 
@@ -35,3 +35,8 @@ def look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
 def pluralize(number: int, noun: str) -> str:
     """``1 round``, ``2 rounds``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def printable(text: object) -> str:
+    """A text of somebody else's in one line of a terminal: what would steer the terminal is written as an escape."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,60 +14,96 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from envs.rules.budget import fits
-from experiments.results.files import atomic_write
+from experiments.results.columns import (
+    MOST_CLIENTS,
+    Column,
+    problem_of_clients,
+    problem_of_columns,
+    problem_of_one_trial,
+)
+from experiments.results.files import atomic_write, files_named
+from experiments.results.naming import printable
 
 ROWS_FILE = "rows.parquet"
 #: Rounds over which accuracy is averaged where one round's swings too much: for a target, and to compare settings.
 WINDOW = 10
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its name, Arrow type, unit ("" for none) and meaning. Unit and meaning are stored in the file too."""
-
-    name: str
-    dtype: pa.DataType
-    unit: str
-    meaning: str
-
-    def field(self) -> pa.Field:
-        """The column's field of an Arrow schema."""
-        return pa.field(self.name, self.dtype, metadata={"unit": self.unit, "meaning": self.meaning})
-
-
 COLUMNS: tuple[Column, ...] = (
     Column("scenario", pa.string(), "", "named setting, see experiments/scenarios.py"),
     Column("method", pa.string(), "", "client selection method, see experiments/methods.py"),
-    Column("seed", pa.int64(), "", "seed of data draws, initial weights, shuffles and selection"),
+    Column("seed", pa.int64(), "", "seed of data draws, initial weights, shuffles and selection", most=2**32 - 1),
     Column("trial", pa.string(), "", "name of the trial's folder"),
     Column("setting", pa.string(), "", "searched hyperparameters of this trial, empty outside a search"),
-    Column("round", pa.int64(), "", "FL round, from 1; round 0 (all clients, one epoch) has no row"),
+    Column("round", pa.int64(), "", "FL round, from 1; round 0 (all clients, one epoch) has no row", least=1),
     Column(
-        "mean_accuracy", pa.float64(), "share of 1", "unweighted mean of all live clients' accuracy after the round"
+        "mean_accuracy",
+        pa.float64(),
+        "share of 1",
+        "unweighted mean of all live clients' accuracy after the round",
+        most=1.0,
     ),
-    Column("reward", pa.float64(), "", "the team's reward for the round; with leave_one_out the participants' mean"),
+    Column(
+        "reward",
+        pa.float64(),
+        "",
+        "the team's reward for the round; with leave_one_out the participants' mean",
+        least=-sys.float_info.max,
+    ),
     Column(
         "energy_j",
         pa.float64(),
         "J",
         "energy spent: by clients that trained or failed to, and on what is charged beside that",
     ),
-    Column("budget_j", pa.float64(), "J", "energy budget of the round"),
+    Column("budget_j", pa.float64(), "J", "energy budget of the round", most=math.inf),
     Column("num_clients", pa.int64(), "", "clients live in the round"),
     Column("num_trained", pa.int64(), "", "clients that trained in the round"),
     Column(
-        "trained", pa.list_(pa.int64()), "", "ids of the clients that trained, ascending; agent client_003 is client 3"
+        "trained",
+        pa.list_(pa.int64()),
+        "",
+        "ids of the clients that trained, ascending; agent client_003 is client 3",
+        most=MOST_CLIENTS - 1,
     ),
-    Column("failed", pa.list_(pa.int64()), "", "ids of clients whose training failed (on_client_failure=drop)"),
-    Column("clients", pa.list_(pa.int64()), "", "ids of the live clients; costs_j and accuracies are in this order"),
+    Column(
+        "failed",
+        pa.list_(pa.int64()),
+        "",
+        "ids of clients whose training failed (on_client_failure=drop)",
+        most=MOST_CLIENTS - 1,
+    ),
+    Column(
+        "clients",
+        pa.list_(pa.int64()),
+        "",
+        "ids of the live clients; costs_j and accuracies are in this order",
+        most=MOST_CLIENTS - 1,
+    ),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
     Column("probing_j", pa.float64(), "J", "part of energy_j spent on probing; see docs/methods.md"),
-    Column("selection_j", pa.float64(), "J", "part of energy_j spent on selecting and learning, at env.joules_per_mac"),
     Column(
-        "measured_j", pa.float64(), "J", "what env.energy_meter read while clients trained; null if it read nothing"
+        "selection_j",
+        pa.float64(),
+        "J",
+        "part of energy_j spent on selecting and learning, at env.joules_per_mac",
+        may_be_null=True,
     ),
-    Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round"),
-    Column("epsilon", pa.float64(), "", "the sampler's epsilon in the round; NaN for methods without one"),
+    Column(
+        "measured_j",
+        pa.float64(),
+        "J",
+        "what env.energy_meter read while clients trained; null if it read nothing",
+        may_be_null=True,
+    ),
+    Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round", most=1.0),
+    Column(
+        "epsilon",
+        pa.float64(),
+        "",
+        "the sampler's epsilon in the round; NaN for methods without one",
+        most=1.0,
+        may_be_nan=True,
+    ),
     Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
     Column("rl_seconds", pa.float64(), "s", "wall time of algo.train() outside the environment"),
 )
@@ -78,6 +113,8 @@ NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.
 TIMING_COLUMNS = ("fl_seconds", "rl_seconds", "measured_j")
 #: Columns that the files of earlier versions lack; they are null then.
 _LATER_COLUMNS = ("selection_j", "measured_j")
+#: Columns in which all rows of a trial are equal.
+_OF_THE_TRIAL = ("scenario", "method", "seed", "trial", "setting")
 SCHEMA = pa.schema([column.field() for column in COLUMNS])
 
 
@@ -134,8 +171,23 @@ class RowWriter:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """One trial's rows, all columns or those named. OSError or ArrowException if the file cannot be read."""
-    return pq.read_table(path, columns=columns, partitioning=None)  # a trial's folder may hold an equals sign
+    """One trial's rows, all columns or those named.
+
+    Raises:
+        OSError: If there is no such file.
+        ValueError: If it is no Parquet file that can be read, in one line.
+    """
+    if path.exists() and not path.is_file():  # reading a pipe would wait for whoever writes to it
+        raise ValueError("not a file")
+    try:
+        # A trial's folder may hold an equals sign.
+        table = pq.read_table(path, columns=columns, partitioning=None)
+        table.validate(full=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise ValueError(_first_line(error)) from None
+    return table
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -154,9 +206,22 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
         ValueError: If there is no such folder, no readable rows in it, or a trial with two rows for one round.
     """
     folder = Path(results_dir)
+    return rows_of(folder, rows_files(folder))
+
+
+def rows_files(folder: Path) -> list[Path]:
+    """Returns the row files of all trials under a results folder.
+
+    Raises:
+        ValueError: If there is no such folder.
+    """
     if not folder.is_dir():
         raise ValueError(f"no results folder {folder}: run `python -m experiments.tune_bippo --results-dir {folder}`")
-    paths = sorted(_rows_files(folder))
+    return sorted(files_named(folder, ROWS_FILE))
+
+
+def rows_of(folder: Path, paths: Sequence[Path]) -> pd.DataFrame:
+    """As ``read_rows``, of these files under the folder."""
     if not paths:
         raise ValueError(f"no {ROWS_FILE} under {folder}: it is not a results folder, or no round was finished")
     frames = [frame for path in paths if (frame := _read_file(path)) is not None]
@@ -167,26 +232,17 @@ def read_rows(results_dir: str | Path) -> pd.DataFrame:
     return rows.sort_values(["method", "setting", "seed", "trial", "round"], kind="stable", ignore_index=True)
 
 
-def _rows_files(folder: Path) -> Iterator[Path]:
-    """Without looking into checkpoints, which Tune removes while a study runs."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if "checkpoint" not in name]
-        if ROWS_FILE in files:
-            yield Path(parent, ROWS_FILE)
-
-
 def _read_file(path: Path) -> pd.DataFrame | None:
     try:
         table = _with_later_columns(read_table(path))
-        frame = table.to_pandas()
-    except (OSError, pa.ArrowException) as error:
-        problem = f"which is not a readable Parquet file ({_first_line(error)})"
-    else:
         problem = _problem(table)
+    except (OSError, ValueError) as error:
+        problem = f"which is not a readable Parquet file ({_first_line(error)})"
     if problem:
-        print(f"warning: left out {path}, {problem}", file=sys.stderr)
+        print(f"warning: left out {printable(path)}, {printable(problem)}", file=sys.stderr)
         return None
-    return frame
+    # Without what another program may have said about the columns.
+    return table.select(COLUMN_NAMES).replace_schema_metadata(None).to_pandas()
 
 
 def _with_later_columns(table: pa.Table) -> pa.Table:
@@ -197,14 +253,8 @@ def _with_later_columns(table: pa.Table) -> pa.Table:
 
 
 def _problem(table: pa.Table) -> str:
-    """Why a table holds no rows of ours; empty if it does."""
-    missing = [name for name in COLUMN_NAMES if name not in table.column_names]
-    if missing:
-        return f"which has no column {', '.join(missing)}"
-    odd = [field for field in SCHEMA if not table.schema.field(field.name).type.equals(field.type)]
-    if odd:
-        return f"whose column {odd[0].name} is no {odd[0].type}"
-    return "" if len(table) else "which has no rows"
+    """Why a table holds no rows of one trial; empty if it does."""
+    return problem_of_columns(table, COLUMNS) or problem_of_one_trial(table, _OF_THE_TRIAL) or problem_of_clients(table)
 
 
 def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:

@@ -45,14 +45,17 @@ def study_to_resume(results_dir: Path, *, rounds: int | None = None, **arguments
 def ready(study: Study) -> Study:
     """Cuts every trial that is left back to the checkpoint it goes on from. Changes files; call it when all is checked.
 
-    None goes on from a checkpoint after the last of the rounds asked for before: in that, the episode is over.
+    None goes on from a checkpoint after the last of the rounds asked for before: in that, the episode is over. Trials
+    that have a checkpoint and start over all the same are named in ``notes``.
     """
     info = read_run_info(study.results_dir)
     assert info is not None, "a study is resumed from what its run.json says"
-    trials = [
-        replace(trial, resume_from=make_ready(study.results_dir / trial.name, info.rounds)) for trial in study.trials
-    ]
-    return replace(study, trials_left=tuple(trials))
+    starts = [(trial, make_ready(study.results_dir / trial.name, info.rounds)) for trial in study.trials]
+    return replace(
+        study,
+        trials_left=tuple(replace(trial, resume_from=start.checkpoint) for trial, start in starts),
+        notes=tuple(f"{trial.name} starts over: {start.why_over}" for trial, start in starts if start.why_over),
+    )
 
 
 def _check_no_link(results_dir: Path, trial: str) -> None:

@@ -41,6 +41,7 @@ class Study:
     init_from: str = ""  #: What ``--init-from`` named.
     #: Where each trial's policies come from, by the name of the trial outside a search.
     sources: Mapping[str, PolicySource] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  #: What a resumed or repeated study says before it runs, a line each.
     recorded_draws: tuple[Mapping[str, Any], ...] | None = None  #: Of a resumed search; None to draw them.
 
     @cached_property
