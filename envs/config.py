@@ -48,7 +48,7 @@ class FederationConfig:
         label_noise: Share of a noisy client's training labels that is drawn anew, uniformly over all classes.
         cpu_freq_hz: ``[num_clients]`` CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at
             700 MHz and the rest at 1,500 MHz.
-        device_changes: Clients whose frequency, and so cost, changes during a run.
+        device_changes: Clients whose frequency, and so cost, changes during a run; not with ``energy_meter``.
         churn: ``ChurnEvent(round, client, kind)`` for each time a client joins or leaves at the end of a round from 1
             to ``rounds - 1``, in any order. A client whose first event is a join is absent before it; all others are
             live at the start.

@@ -43,6 +43,11 @@ def check_fields(fields: Mapping[str, Any]) -> None:
         for freq_hz in one_per_client("cpu_freq_hz", fields["cpu_freq_hz"], num_clients):
             positive("cpu_freq_hz", freq_hz)
     check_changes(fields["device_changes"], num_clients, fields["rounds"])
+    if fields["device_changes"] and fields["energy_meter"] != FORMULA:
+        raise ValueError(
+            f"device_changes is given with energy_meter={fields['energy_meter']!r}, which reads the machine that "
+            "trains, whatever a client's cpu_freq_hz is; leave one of them out"
+        )
 
 
 def _or_none(check: Check) -> Check:

@@ -83,22 +83,29 @@ class EpisodeState:
             flags[:] = False
             flags[list(clients)] = True
 
+    def begin_readings(self, readings_j: Sequence[tuple[int, float]]) -> None:
+        """What a meter read in round 0, in which clients train one epoch; if nothing, costs are the formula's."""
+        if readings_j:
+            self.metered_epochs_j = np.full(len(self.costs_j), np.nan)
+            self.note_readings(readings_j, epochs=1)
+
     def note_readings(self, readings_j: Sequence[tuple[int, float]], epochs: int) -> None:
         """What a meter read while clients trained ``epochs`` epochs, by client."""
-        if readings_j and self.metered_epochs_j is None:
-            self.metered_epochs_j = np.full(len(self.costs_j), np.nan)
-        for client, joules in readings_j:
-            self.metered_epochs_j[client] = joules / epochs  # type: ignore[index]
+        if self.metered_epochs_j is not None:
+            for client, joules in readings_j:
+                self.metered_epochs_j[client] = joules / epochs
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """A client's device changes.
 
         Raises:
-            ValueError: If there is no such client, or the frequency is not a finite number above 0.
+            ValueError: If there is no such client, the frequency is not a finite number above 0, or costs are measured.
         """
         if not 0 <= client < len(self.cpu_freq_hz):
             raise ValueError(f"client is {client}; it must be from 0 to {len(self.cpu_freq_hz) - 1}")
         positive("freq_hz", freq_hz)
+        if self.metered_epochs_j is not None:
+            raise ValueError("set_cpu_freq_hz changes no cost that energy_meter measures; use energy_meter='formula'")
         self.cpu_freq_hz[client] = freq_hz
 
     def copy(self) -> EpisodeState:

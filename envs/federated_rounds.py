@@ -45,7 +45,7 @@ averaged. It is no step and is not charged to the budget; its joules are ``warmu
 
 **Costs that change.** ``DeviceChange(round, client, cpu_freq_hz)`` is in force from that round on. Clients report costs
 with what a step returns: a change by ``set_cpu_freq_hz`` between two steps is in what the next step returns, and in
-force from the round after it.
+force from the round after it. With measured costs both are refused.
 
 **Measured costs.** With ``energy_meter`` clients report what was read while they last trained, see
 ``envs.training.energy_meter``. A round charges what was reported before it; what was read is ``last_round.measured_j``.

@@ -27,6 +27,7 @@ from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter
 from envs.training.executor import Executor
+from envs.training.meter_readings import MeterWarnings, complete_readings_j, measured_j
 from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters
 from envs.training.new_executor import new_executor
 
@@ -81,6 +82,7 @@ class Federation:
             self.budget_j = float(config.budget_j)  # measured joules, which round 0 is to be compared with
         else:
             self.budget_j = self._round_budget_j(epochs_j)
+        self._meter_warnings = MeterWarnings(config.energy_meter, self.names)
         live = list(self.schedule.live_at_start)
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(epochs_j, epochs=1)[live]))
 
@@ -97,10 +99,11 @@ class Federation:
         result = self._ready_executor(key.seed).train(initial, live, key, epochs=1)
         if not result.num_samples:
             raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
-        weights, failed = aggregation.mean(result), _failed_of(result)
+        weights, failed = aggregation.mean(result), result.failed_clients
         state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
-        state.note_readings(_whole_readings_of(result), epochs=1)
+        state.begin_readings(complete_readings_j(result))
+        self._meter_warnings.check(result, round_index=0)
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
             state.budget_j = self._round_budget_j(self._epochs_j(state))
@@ -130,7 +133,7 @@ class Federation:
         live, before = state.live, state.accuracies.copy()
         overhead_j = split_budget(self.budget_of(state), sum(self._asked_j(state)))[0]
         probing_j, selecting_j = self._asked_j(state) if overhead_j else (0.0, 0.0)
-        failed, own, measured_j = self._train(state, selected) if selected else ([], {}, None)
+        failed, own, read_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
         self._evaluate(state, joined)
@@ -155,7 +158,7 @@ class Federation:
             fl_seconds=time.perf_counter() - started,
             probing_j=probing_j,
             selection_j=selecting_j + self.cost_model.learning_j * len(selected),
-            measured_j=measured_j,
+            measured_j=read_j,
         )
         state.set_flags(trained, failed, dropped)
         state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
@@ -189,9 +192,9 @@ class Federation:
             self._evaluate(state, state.live)
         complete = state.accuracies[list(self._credit_clients(state))]
         own = {client: self._reward(others, complete) for client, others in without.items()}
-        state.note_readings(_whole_readings_of(result), self.config.local_epochs)
-        measured_j = sum(joules for _, joules in result.readings_j) if result.readings_j else None
-        return _failed_of(result), own, measured_j
+        state.note_readings(complete_readings_j(result), self.config.local_epochs)
+        self._meter_warnings.check(result, state.round + 1)
+        return result.failed_clients, own, measured_j(result)
 
     def _accuracies_without(
         self, state: EpisodeState, updates: Mapping[int, WeightedSum], result: WeightedSum
@@ -284,14 +287,3 @@ class Federation:
             self._executor.assign(Partition.of(self.config, self._dataset, seed))
             self._assigned_seed = seed
         return self._executor
-
-
-def _whole_readings_of(trained: WeightedSum) -> list[tuple[int, float]]:
-    """Client and joules of each reading; a training that broke off says nothing of what a whole one costs."""
-    failed = _failed_of(trained)
-    return [(client, joules) for client, joules in trained.readings_j if client not in failed]
-
-
-def _failed_of(trained: WeightedSum) -> list[int]:
-    """Clients whose training failed."""
-    return [failure.client for failure in trained.failed]

@@ -29,8 +29,8 @@ class RoundResult:
         failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
             ``trained``, and ``energy_j`` counts them.
         selection_j: Joules of ``energy_j`` that selecting, and learning from those that trained or failed, took.
-        measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula or if nobody trained.
-            Not part of equality.
+        measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula, if nobody trained or
+            if a reading is missing. Not part of equality.
     """
 
     round: int

@@ -94,6 +94,10 @@ def fake_nvml(monkeypatch):
     nvml.NVMLError = type("NVMLError", (Exception,), {})
     nvml.millijoules = {"GPU-b1": 5_000}
     nvml.nvmlInit = lambda: None
+    nvml.NVML_DEVICE_MIG_ENABLE, nvml.mig_mode = 1, 0
+    nvml.nvmlDeviceGetMigMode = lambda handle: [nvml.mig_mode, nvml.mig_mode]
+    nvml.nvmlDeviceGetCount = lambda: len(nvml.millijoules)
+    nvml.nvmlDeviceGetHandleByIndex = lambda index: sorted(nvml.millijoules)[index]
     nvml.nvmlDeviceGetHandleByUUID = lambda uuid: uuid
     nvml.nvmlDeviceGetTotalEnergyConsumption = lambda handle: nvml.millijoules[handle]
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
@@ -108,6 +112,46 @@ def test_nvml_reads_the_gpu_that_trains_in_joules(fake_nvml):
     meter.start()
     fake_nvml.millijoules["GPU-b1"] += 1_234
     assert meter.stop() == pytest.approx(1.234)
+
+
+@pytest.mark.parametrize("has_own_uuid", [True, False])
+def test_a_part_of_a_gpu_is_not_charged_for_the_whole_one(fake_nvml, has_own_uuid):
+    def handle(uuid):
+        if has_own_uuid:
+            raise fake_nvml.NVMLError("Not Found")
+        return uuid
+
+    fake_nvml.nvmlDeviceGetHandleByUUID, fake_nvml.mig_mode = handle, 1
+    why = "clients train on a part of a GPU (MIG), and NVML counts the joules of the whole one"
+    expected = (None, f"energy_meter nvml cannot be read, costs are the formula's: {why}")
+    assert open_meter("nvml", "cuda:0") == expected
+    fake_nvml.mig_mode = 0
+    assert ("Not Found" in open_meter("nvml", "cuda:0")[1]) == has_own_uuid
+
+    def not_supported(handle):
+        raise fake_nvml.NVMLError("Not Supported")
+
+    fake_nvml.nvmlDeviceGetMigMode = not_supported  # of a GPU that cannot be divided
+    assert ("Not Found" in open_meter("nvml", "cuda:0")[1]) == has_own_uuid
+
+
+@pytest.mark.parametrize("file", ["energy_uj", "max_energy_range_uj"])
+@pytest.mark.parametrize("content", ["", "n/a\n", "-1\n", "1.5\n", "\xb2\n", "9" * 5000, "1 2\n"])
+def test_counters_that_hold_no_number_are_said_in_a_line(tmp_path, monkeypatch, file, content):
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    powercap(tmp_path, _0=("package-0", 5, 10))
+    (tmp_path / "intel-rapl:0" / file).write_text(content, encoding="utf-8")
+    meter, why = open_meter("rapl", "cpu")
+    assert meter is None and f"/intel-rapl:0/{file} holds " in why and why.endswith("a whole number of microjoules")
+    assert why.isprintable() and len(why) < 300
+
+
+@pytest.mark.parametrize("range_uj", [0, 4])
+def test_a_range_that_the_counter_is_beyond_is_said_in_a_line(tmp_path, monkeypatch, range_uj):
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    powercap(tmp_path, _0=("package-0", 5, range_uj))
+    meter, why = open_meter("rapl", "cpu")
+    assert meter is None and why.endswith(f"energy_uj holds 5, beyond its range of {range_uj} microjoules")
 
 
 def test_what_cannot_be_read_is_said_in_a_line(tmp_path, monkeypatch, fake_nvml):
@@ -151,7 +195,7 @@ def test_what_cannot_be_read_is_said_in_a_line(tmp_path, monkeypatch, fake_nvml)
         (("much",), "returned is 'much'; it must be a number"),
         ((5.0, 3.0), r"^energy_meter m went from 5 to 3 J while a client trained; it must count joules upwards"),
         ((0.0, 1e300), r"went from 0 to 1e\+300 J"),
-        ((1.0,), "^energy_meter m cannot be read any more: StopIteration"),
+        ((), "^energy_meter m cannot be read: StopIteration"),
     ],
 )
 def test_a_reading_that_is_none_is_one_clear_error(readings, message):
@@ -263,12 +307,80 @@ def test_without_a_counter_the_formula_is_used_and_a_line_says_so(tmp_path, monk
     assert env.last_round == plain.last_round and env.last_round.measured_j is None
 
 
-def test_a_meter_that_fails_ends_the_run_and_drops_no_client(mine):
-    mine(counter(*range(8)))
+class FailsOnce:
+    """Counts a joule a call; the calls with these numbers fail."""
+
+    def __init__(self, *failing):
+        self._failing, self._calls = failing, itertools.count()
+
+    def __call__(self):
+        if (call := next(self._calls)) in self._failing:
+            raise TimeoutError("no answer")
+        return float(call)
+
+
+def test_a_function_that_fails_at_its_first_call_ends_the_run_and_drops_no_client(mine):
+    mine(FailsOnce(0))
     env = metered(on_client_failure="drop")
+    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules cannot be read: TimeoutError: no answer$"):
+        env.reset(seed=1)
+
+
+@pytest.mark.parametrize("failing", [(8,), (9,), (8, 9)])
+def test_a_missing_reading_leaves_the_client_what_it_reported(mine, caplog, failing):
+    mine(FailsOnce(*failing, 12, 13))  # round 0 takes calls 0 to 7; the other two are of round 2
+    env = metered(reward="leave_one_out")
+    _, infos = env.reset(seed=1)
+    before = {agent: info["cost"] for agent, info in infos.items()}
+    env.step({"client_001": 1, "client_003": 1})
+    assert env.costs_j.tolist() == list(before.values())
+    assert env.last_round.trained == (1, 3) and env.last_round.measured_j is None
+    env.step({"client_002": 1})
+    env.step({"client_002": 1})
+    assert env.last_round.measured_j == 1.0
+    (message,) = [record.getMessage() for record in caplog.records]
+    why = "energy_meter my_meter:joules could not be read (TimeoutError: no answer) while client_001 trained in round 1"
+    assert message == f"{why}; their costs stay what they reported before (said once)"
+
+
+def test_without_a_reading_in_round_0_costs_are_the_formulas_throughout(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    powercap(tmp_path, _0=("package-0", 5, 10**7))
+    env, plain = metered(energy_meter="rapl"), metered(energy_meter="formula")
+    env._federation._ready_executor(1)  # opens the meter
+    (tmp_path / "intel-rapl:0" / "energy_uj").write_text("")
+    for each in (env, plain):
+        each.reset(seed=1)
+    assert "energy_uj holds ''" in caplog.text and "client_000 and 3 more trained in round 0" in caplog.text
+    (tmp_path / "intel-rapl:0" / "energy_uj").write_text("5")
+    for each in (env, plain):
+        each.step({"client_000": 1})
+    assert (env.costs_j.tolist(), env.budget_j) == (plain.costs_j.tolist(), plain.budget_j)
+
+
+def test_a_meter_that_counts_nothing_is_named_once(mine, caplog):
+    mine(lambda: 5.0)
+    env = metered()
     env.reset(seed=1)
-    with pytest.raises(ValueError, match="energy_meter my_meter:joules cannot be read any more"):
-        env.step({"client_000": 1})
+    env.step({"client_000": 1})
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("energy_meter my_meter:joules counted nothing while client_000 and 3 more trained in rou")
+    assert env.costs_j.tolist() == [upload_j(env)] * 4 and env.last_round.measured_j == 0.0
+
+
+def test_frequencies_cannot_change_where_costs_are_measured(mine):
+    mine(itertools.count().__next__)
+    changes = {"device_changes": (envs.DeviceChange(2, 0, 3e9),)}
+    with pytest.raises(
+        ValueError, match=r"^device_changes is given with energy_meter='my_meter:joules', which reads t"
+    ):
+        metered(**changes)
+    env = metered()
+    env.reset(seed=1)
+    before = env.get_state()["cpu_freq_hz"].tolist()
+    with pytest.raises(ValueError, match=r"^set_cpu_freq_hz changes no cost that energy_meter measures; use"):
+        env.set_cpu_freq_hz(0, 9e9)
+    assert env.get_state()["cpu_freq_hz"].tolist() == before
 
 
 def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine):

@@ -36,6 +36,13 @@ class WeightedSum:
     failed: tuple[ClientFailure, ...] = ()  #: Clients that were to be in the sum and are not.
     #: Pairs of a client and the joules that a meter read while it trained; empty without a meter.
     readings_j: tuple[tuple[int, float], ...] = ()
+    #: Pairs of a client and why a meter could not be read while it trained.
+    unread: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def failed_clients(self) -> list[int]:
+        """Of ``failed``."""
+        return [failure.client for failure in self.failed]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "total": self.total.cpu().numpy()}
@@ -87,15 +94,17 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     num_samples = bound = 0
     failed: tuple[ClientFailure, ...] = ()
     readings_j: tuple[tuple[int, float], ...] = ()
+    unread: tuple[tuple[int, str], ...] = ()
     for part in sums:
         num_samples += part.num_samples
         bound = _checked(bound + part.bound, num_samples)
         failed += part.failed
         readings_j += part.readings_j
+        unread += part.unread
         total = part.total.clone() if total is None else total.add_(part.total)
     if total is None:
         raise ValueError("no client to average; pass at least one")
-    return WeightedSum(total, num_samples, bound, failed, readings_j)
+    return WeightedSum(total, num_samples, bound, failed, readings_j, unread)
 
 
 def minus(total: WeightedSum, part: WeightedSum) -> WeightedSum:

@@ -19,7 +19,7 @@ from envs.data.client_samples import DataShape, FederationSamples, ResidentSampl
 from envs.rng import RoundKey, keyed_rng, keyed_seed
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
-from envs.training.energy_meter import open_meter
+from envs.training.energy_meter import MissingReading, open_meter
 from envs.training.local_training import evaluate, train_locally
 from envs.training.models import FlatWeights, build_model
 from envs.training.torch_threads import torch_threads
@@ -87,7 +87,10 @@ class ClientWorker:
             self._is_warm = True
         self._meter.start()
         update = self._update(start, client, key, epochs)
-        return dataclasses.replace(update, readings_j=((client, self._meter.stop()),))
+        try:
+            return dataclasses.replace(update, readings_j=((client, self._meter.stop()),))
+        except MissingReading as why:
+            return dataclasses.replace(update, unread=((client, str(why)),))
 
     def _update(self, start: list[Tensor], client: int, key: RoundKey, epochs: int) -> WeightedSum:
         try:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
 POWERCAP = Path("/sys/class/powercap")
+
+_DIVIDED = "clients train on a part of a GPU (MIG), and NVML counts the joules of the whole one"
 
 
 def nvml_counter(device: str) -> Callable[[], float]:
@@ -28,12 +31,32 @@ def nvml_counter(device: str) -> Callable[[], float]:
 
     try:
         pynvml.nvmlInit()
-        # Not by index: NVML counts GPUs that CUDA_VISIBLE_DEVICES hides, and in another order.
-        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        handle = _whole_gpu(pynvml, str(torch.cuda.get_device_properties(device).uuid))
         read_j()
     except pynvml.NVMLError as error:
         raise OSError(f"NVML says {error}") from error
     return read_j
+
+
+def _whole_gpu(nvml: Any, uuid: str) -> Any:
+    """Not by index: NVML counts GPUs that CUDA_VISIBLE_DEVICES hides, and in another order."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except nvml.NVMLError:
+        gpus = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        if any(_is_divided(nvml, gpu) for gpu in gpus):  # a part has a UUID of its own
+            raise OSError(_DIVIDED) from None
+        raise
+    if _is_divided(nvml, handle):
+        raise OSError(_DIVIDED)
+    return handle
+
+
+def _is_divided(nvml: Any, handle: Any) -> bool:
+    try:
+        return nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE
+    except nvml.NVMLError:  # of GPUs that cannot be divided
+        return False
 
 
 def rapl_counter(device: str) -> Callable[[], float]:
@@ -56,7 +79,7 @@ class _Zone:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "energy_uj"
-        self._range_uj = int((folder / "max_energy_range_uj").read_text())
+        self._range_uj = _whole_number(folder / "max_energy_range_uj")
         try:
             self._last_uj, self._counted_uj = self._now_uj(), 0
         except PermissionError:
@@ -69,11 +92,25 @@ class _Zone:
         return self._counted_uj / 1e6
 
     def _now_uj(self) -> int:
-        return int(self._file.read_text())
+        now_uj = _whole_number(self._file)
+        if now_uj > self._range_uj:
+            raise OSError(f"{self._file} holds {now_uj}, beyond its range of {self._range_uj} microjoules")
+        return now_uj
+
+
+def _whole_number(file: Path) -> int:
+    text = _text(file)
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise OSError(f"{file} holds {text[:20]!r}; expected a whole number of microjoules")
+    return int(text)
 
 
 def _name(zone: Path) -> str:
-    return (zone / "name").read_text().strip()
+    return _text(zone / "name")
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="ascii", errors="replace").strip()
 
 
 COUNTERS: Mapping[str, Callable[[str], Callable[[], float]]] = {"nvml": nvml_counter, "rapl": rapl_counter}

@@ -20,8 +20,13 @@ twice, unread before it is read, since libraries warm up in it.
 - ``MODULE:NAME``: a function without arguments that returns the joules counted so far, called in each process that
   trains; that nothing else is counted in them is up to you.
 
-Where ``nvml`` or ``rapl`` cannot be read, one line says why and costs are the formula's. A reading that is no finite
-number, goes back or adds more than 1e12 J for one client ends the run with an error.
+Where ``nvml`` or ``rapl`` cannot be read, one line says why and costs are the formula's. A counter that could be read
+before and then raises an error leaves a reading out: its client reports what it reported before, ``measured_j`` of the
+round is None, and a warning says so once. A warning also names a meter that counted nothing while a client trained. A
+reading that is no finite number, goes back or adds more than 1e12 J for one client ends the run with an error, and so
+does a function that raises one when it is first called.
+
+What is read does not depend on ``cpu_freq_hz``, so that ``device_changes`` and ``set_cpu_freq_hz`` are refused.
 """
 
 from __future__ import annotations
@@ -29,31 +34,51 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envs.checks import not_negative
-from envs.imports import import_name, is_import, own_code
+from envs.imports import import_name, is_import
 from envs.training.energy_counters import COUNTERS
 
 #: More than any client takes in a round; far from what a float cannot hold.
 HIGHEST_READING_J = 1e12
 
 
-class EnergyMeter:
-    """Joules between ``start`` and ``stop``, by a function that returns those counted so far; errors have ``name``."""
+class MissingReading(Exception):
+    """A counter that could be read before cannot be now; the text says why."""
 
-    def __init__(self, name: str, read_j: Callable[[], float]) -> None:
-        self._name, self._read_j = name, read_j
-        self._started_j = 0.0
+
+class EnergyMeter:
+    """Joules between ``start`` and ``stop``.
+
+    Args:
+        name: What ``energy_meter`` calls it, for errors.
+        read_j: Returns the joules counted so far.
+        was_read: Whether ``read_j`` has worked before. An error of its first call is not passed over.
+    """
+
+    def __init__(self, name: str, read_j: Callable[[], float], *, was_read: bool = False) -> None:
+        self._name, self._read_j, self._was_read = name, read_j, was_read
+        self._started_j: float | MissingReading = 0.0
 
     def start(self) -> None:
-        """Begins to count."""
-        self._started_j = self._reading()
+        """Begins to count.
+
+        Raises:
+            ValueError: If what the counter returns is no number of joules, or its first call fails.
+        """
+        try:
+            self._started_j = self._reading()
+        except MissingReading as missing:
+            self._started_j = missing
 
     def stop(self) -> float:
         """Returns the joules since ``start``.
 
         Raises:
-            ValueError: If the counter cannot be read, went back or made a leap.
+            MissingReading: If the counter could not be read, now or by ``start``.
+            ValueError: As ``start``, and if it went back or made a leap.
         """
         stopped_j = self._reading()
+        if isinstance(self._started_j, MissingReading):
+            raise self._started_j
         if not 0.0 <= stopped_j - self._started_j <= HIGHEST_READING_J:
             raise ValueError(
                 f"energy_meter {self._name} went from {self._started_j:g} to {stopped_j:g} J while a client trained; "
@@ -62,9 +87,15 @@ class EnergyMeter:
         return stopped_j - self._started_j
 
     def _reading(self) -> float:
-        with own_code(f"energy_meter {self._name} cannot be read any more"):  # a user's function, or a driver
+        try:
             joules = self._read_j()
+        except Exception as error:  # whatever a user's function or a driver does
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            if self._was_read:
+                raise MissingReading(why) from error
+            raise ValueError(f"energy_meter {self._name} cannot be read: {why}") from error
         not_negative(f"what energy_meter {self._name} returned", joules)
+        self._was_read = True
         return float(joules)
 
 
@@ -79,7 +110,7 @@ def open_meter(name: str, device: str) -> tuple[EnergyMeter | None, str]:
     if name not in COUNTERS:
         return None, ""
     try:
-        return EnergyMeter(name, COUNTERS[name](device)), ""
+        return EnergyMeter(name, COUNTERS[name](device), was_read=True), ""
     except OSError as error:
         return None, f"energy_meter {name} cannot be read, costs are the formula's: {error}"
 

@@ -92,7 +92,7 @@ COLUMNS: tuple[Column, ...] = (
         "measured_j",
         pa.float64(),
         "J",
-        "what env.energy_meter read while clients trained; null if it read nothing",
+        "what env.energy_meter read while clients trained; null if it read nothing or not all of it",
         may_be_null=True,
     ),
     Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round", most=1.0),
