@@ -10,6 +10,8 @@ from pathlib import Path
 
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
 from experiments.methods import METHODS
+from experiments.own_methods import method_name
+from experiments.results.checkpoints import finished
 from experiments.results.files import study_lock
 from experiments.results.naming import pluralize, printable
 from experiments.results.rows import ROWS_FILE
@@ -17,14 +19,16 @@ from experiments.results.run_info import RUN_FILE
 from experiments.results.setting_text import describe, described
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
+from experiments.study.asha_journal import stopped_trials
 from experiments.study.checks import check_study
 from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.flag_names import as_typed
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended
+from experiments.study.ray_watch import ray_watched
 from experiments.study.resume import ready
-from experiments.study.run import Failure, run_study
+from experiments.study.run import ERROR_FILE, Failure, run_study
 from experiments.study.study import Study
 
 LOADING = "checking settings and loading data ..."
@@ -98,9 +102,6 @@ def _run(study: Study) -> int:
             return _full_disk(study)
         if not isinstance(error, OSError):
             raise
-        print(f"error: {one_line(error)}; the study in {_short(study.results_dir)} has ended early", file=sys.stderr)
-        if (study.results_dir / RUN_FILE).exists():
-            print(f"resume with: {_resume_command(study)}", file=sys.stderr)
         return EXIT_FAILED
     code = _report(study)
     for failure in failures:
@@ -109,17 +110,31 @@ def _run(study: Study) -> int:
 
 
 def _failures(study: Study) -> list[Failure]:
-    """Runs the study; an interrupted one says how to go on while Ray still runs, as a signal may cut its end short."""
+    """Runs the study; says how to go on with one that ended early before Ray ends, which a signal may cut short."""
     try:
         if study.is_resumed:
             study = ready(study)
             _say_notes(study)
-        return run_study(study) if study.trials else []
+        if not study.trials:
+            return []
+        with ray_watched(lambda error: _say_ended(study, error)):
+            return run_study(study)
     except KeyboardInterrupt:
         ignore_interrupts()
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
         raise
+    except OSError as error:
+        if not is_disk_full(error):
+            _say_ended(study, error)
+        raise
+
+
+def _say_ended(study: Study, error: OSError) -> None:
+    folder = _short(study.results_dir)
+    print(f"error: {one_line(error)}; the study in {folder} has ended early, its rows are kept", file=sys.stderr)
+    if (study.results_dir / RUN_FILE).exists():
+        print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
 
 
 def _say_notes(study: Study) -> None:
@@ -191,17 +206,32 @@ def _print_report(study: Study) -> None:
     quoted = _quoted(study.results_dir)
     print(f"\n{report.text()}\n")
     if study.search:
-        best = report.summaries[0]
-        asked = study.run_info.own_methods.get(best.method, best.method)
-        settings = [f"{key}={value}" for key, value in described(best.setting).items()]
-        print(f"best setting   {shlex.join(['--methods', asked, '--set', *settings])}")
-        print(f"ranked by      {RANKING}\n")
+        _print_best_setting(study, [(summary.method, summary.setting) for summary in report.summaries])
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
     print(f"TensorBoard    tensorboard --logdir {quoted}")
     print(f"figures        {_short(figure.parent)}/*.png (and .svg)")
     print(f"report         {_short(path)}")
+
+
+def _print_best_setting(study: Study, ranked: Sequence[tuple[str, str]]) -> None:
+    """Names the first of methods and settings, the best one first, of which not every trial has failed."""
+    stopped = stopped_trials(study.results_dir)
+    going: dict[tuple[str, str], bool] = {}
+    for trial in study.all_trials:
+        folder = study.results_dir / trial.name
+        failed = (folder / ERROR_FILE).exists() and not finished(folder, stopped.get(trial.name, study.rounds))
+        key = method_name(trial.method), describe(trial.search)
+        going[key] = going.get(key, False) or not failed
+    best = next((key for key in ranked if going.get(key)), None)
+    if best is None:
+        print("best setting   none, since all trials have failed\n")
+        return
+    asked = study.run_info.own_methods.get(best[0], best[0])
+    settings = [f"{key}={value}" for key, value in described(best[1]).items()]
+    print(f"best setting   {shlex.join(['--methods', asked, '--set', *settings])}")
+    print(f"ranked by      {RANKING}\n")
 
 
 def _failure_line(failure: Failure) -> str:

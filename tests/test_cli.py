@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import pydoc
 import shlex
@@ -287,6 +288,27 @@ def test_failed_trials_are_named_and_the_others_reported(
         "error: trial fedavg-seed7 failed: ValueError: no such thing (whole traceback: /x/error.txt)"
     ]
     assert "0.500" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("failed", "named"),
+    [
+        ((0, 1), "best setting   none, since all trials have failed"),
+        ((0,), "best setting   --methods bippo --set lr=0.2"),
+        ((1,), "best setting   --methods bippo --set lr=0.1"),
+        ((), "best setting   --methods bippo --set lr=0.1"),
+    ],
+)
+def test_a_setting_is_the_best_only_if_not_all_of_its_trials_failed(
+    failed: tuple[int, ...], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = dataclasses.replace(study_for("--search lr=grid_search([0.1,0.2]) --num-samples 1"), results_dir=tmp_path)
+    for number in failed:
+        for seed in study.seeds:
+            (tmp_path / f"bippo-seed{seed}-{3 * number + study.seeds.index(seed):05d}").mkdir()
+            (tmp_path / f"bippo-seed{seed}-{3 * number + study.seeds.index(seed):05d}" / "error.txt").touch()
+    tune_bippo._print_best_setting(study, [("bippo", "lr=0.1"), ("bippo", "lr=0.2")])
+    assert capsys.readouterr().out.startswith(f"{named}\n")
 
 
 def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.CaptureFixture[str]) -> None:

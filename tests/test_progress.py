@@ -141,3 +141,23 @@ def test_the_table_fits_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(shown) == 9 and shown[-2] == "  and 33 more" and shown[-1].startswith("trials 0/40 done")
     progress.close()
     assert screen(out.getvalue()) == []
+
+
+def test_a_study_in_which_nothing_moves_says_what_it_waits_for() -> None:
+    now, out = 0.0, io.StringIO()
+    progress = Progress(rounds=10, num_trials=2, name_width=12, out=out, clock=lambda: now)
+
+    def line_at(seconds: float) -> str:
+        nonlocal now
+        now = seconds
+        progress.on_step_end(1, [])
+        return out.getvalue().splitlines()[-1]
+
+    assert line_at(119.0).endswith("waiting for a worker that starts and loads the data")
+    assert line_at(140.0).endswith("waiting for a worker that starts and loads the data, nothing new for 2:20")
+    trial = FakeTrial("bippo-seed7")
+    progress.on_trial_start(1, [], trial)
+    assert line_at(200.0).endswith("waiting for round 0, in which all 7 clients train")
+    progress.on_trial_result(2, [], trial, result(3))
+    assert line_at(300.0).endswith("left")
+    assert line_at(320.0).endswith("waiting for the next round, nothing new for 2:00")

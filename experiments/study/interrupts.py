@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Iterator
@@ -26,6 +27,14 @@ def signals_restored() -> Iterator[None]:
 def terminate_as_interrupt() -> None:
     """Makes SIGTERM raise KeyboardInterrupt."""
     _handle(signal.default_int_handler, signal.SIGTERM)
+
+
+def interrupt_main_thread() -> None:
+    """Sends the main thread a SIGTERM, from another one; in the background of a shell, SIGINT may be ignored."""
+    if hasattr(signal, "pthread_kill"):  # wakes it from whatever it waits for
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+    else:
+        _thread.interrupt_main(signal.SIGTERM)
 
 
 def ignore_interrupts() -> None:

@@ -22,6 +22,9 @@ _PLAIN_INTERVAL_S = 15.0
 _FIRST_INTERVAL_S = 3.0
 _STARTING = "starting"
 _WORKER = "a worker that starts and loads the data"
+_NEXT_ROUND = "the next round"
+#: After so long without a start, a round or an end, the line about the study says so.
+_QUIET_S = 120.0
 
 
 @dataclass
@@ -102,7 +105,7 @@ class Progress(tune.Callback):
         self._tune_trials: list[Any] = []
         self._rounds, self._num_trials = rounds, num_trials
         self._out, self._clock, self._live = out, clock, out.isatty()
-        self._started = self._drawn_at = clock()
+        self._started = self._drawn_at = self._moved_at = clock()
         self._first_row_s = math.inf
         self._lines_drawn = 0
         self._interval_s = _TERMINAL_INTERVAL_S if self._live else _FIRST_INTERVAL_S
@@ -160,6 +163,8 @@ class Progress(tune.Callback):
         self._out.flush()
 
     def _of(self, trial: Any) -> TrialProgress:
+        """The trial, something new of which is known."""
+        self._moved_at = self._clock()
         return self.trials.setdefault(str(trial), TrialProgress(str(trial)))
 
     def _finish(self, trial: TrialProgress, state: str) -> None:
@@ -194,7 +199,9 @@ class Progress(tune.Callback):
         all_rounds = self._rounds * self._num_trials
         waiting = [trial.waiting_for for trial in self.trials.values() if trial.state == _STARTING] or [_WORKER]
         waiting_for = "" if "running" in states or finished == self._num_trials else waiting[0]
-        elapsed_s = self._clock() - self._started
+        elapsed_s, quiet_s = self._clock() - self._started, self._clock() - self._moved_at
+        if quiet_s >= _QUIET_S:
+            waiting_for = f"{waiting_for or _NEXT_ROUND}, nothing new for {_clock(quiet_s)}"
         before = sum(trial.first_round for trial in self.trials.values()), self._first_row_s
         return overall_line(ended + going, all_rounds, finished, self._num_trials, elapsed_s, waiting_for, before)
 

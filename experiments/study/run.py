@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from experiments.study.study_end import FullDiskWatch
 
 
+#: Of a trial's folder; Tune writes it.
+ERROR_FILE = "error.txt"
+
+
 @dataclass(frozen=True)
 class Failure:
     """A trial that did not finish: its cause in one line, and the file with the whole traceback."""
@@ -142,7 +146,7 @@ def _trial_name(trial: Any) -> str:
 
 def _failures(results: ResultGrid) -> list[Failure]:
     return [
-        Failure(Path(result.path).name, root_cause(str(result.error)), str(Path(result.path) / "error.txt"))
+        Failure(Path(result.path).name, root_cause(str(result.error)), str(Path(result.path) / ERROR_FILE))
         for result in results
         if result.error is not None
     ]
