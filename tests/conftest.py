@@ -136,3 +136,12 @@ def any_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         hosts = request.getfixturevalue("actor_hosts")
         monkeypatch.setattr(federation, "new_executor", lambda config: hosted_executor(hosts, config, num_actors=2))
     return request.param
+
+
+@pytest.fixture
+def in_a_flower_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower makes messages in a process that knows its run only."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    for name in ("run_id", "node_id", "task_id"):
+        monkeypatch.setattr(TaskIdentity, f"_{name}", 1)

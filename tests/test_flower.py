@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -12,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, run, selector, weight, weights
+from flwr.app import ConfigRecord
 from flwr.serverapp.strategy import FedAvg
-from flwr.supercore.task_identity import TaskIdentity
 from free_port import free_port
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from quick_federation import TINY
 from source_tree import ROOT
 
@@ -24,54 +28,18 @@ from bippo_rllib import ClientSelector
 from bippo_rllib.flower import BudgetedStrategy
 from experiments.methods import METHODS
 
-COSTS_J = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]
 BUDGET_J = 3.0
-#: What each node's training makes of the one weight; accuracy is the weight, cut to [0, 1].
-TRAINED_WEIGHT = [0.1, 0.9, 0.3, 0.5, 0.7, 0.2]
+LEARN = [None, "accuracies", "effects"]
+
+SOME_EXAMPLES = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
+
+pytestmark = pytest.mark.usefixtures("in_a_flower_task")
 
 
-@pytest.fixture(autouse=True)
-def in_a_task(monkeypatch):
-    """Flower makes messages in a process that knows its run only."""
-    for name in ("run_id", "node_id", "task_id"):
-        monkeypatch.setattr(TaskIdentity, f"_{name}", 1)
-
-
-class Nodes:
-    """A grid of six nodes with the ids 100 to 105, of which some fail."""
-
-    def __init__(self, costs=True):
-        self.sent, self.silent, self.costs = [], set(), costs
-
-    def get_node_ids(self):
-        return [100 + client for client in range(6)]
-
-    def send_and_receive(self, messages, timeout=None):
-        return [self.reply(message) for message in messages]
-
-    def reply(self, message):
-        client = message.metadata.dst_node_id - 100
-        self.sent.append((message.metadata.message_type, client))
-        if client in self.silent:
-            return Message(Error(code=0, reason="gone"), reply_to=message)
-        weight = float(message.content["arrays"]["w"].numpy()[0])
-        if message.metadata.message_type == "train":
-            return Message(
-                RecordDict({"a": weights(TRAINED_WEIGHT[client]), "m": MetricRecord({"num-examples": 10})}),
-                reply_to=message,
-            )
-        metrics = {
-            "accuracy": min(1.0, max(0.0, weight)),
-            "num-train-examples": 10,
-            "num-examples": 5,
-            "client-id": client,
-        }
-        metrics |= {"cost-j": COSTS_J[client]} if self.costs else {}
-        return Message(RecordDict({"m": MetricRecord(metrics)}), reply_to=message)
-
-
-def weights(value):
-    return ArrayRecord({"w": Array(np.array([value]))})
+def budgeted(strategy=None, budget_j=BUDGET_J, **settings):
+    return BudgetedStrategy(strategy or FedAvg(), selector(), budget_j, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -84,31 +52,23 @@ def checkpoint(ray_session, tmp_path_factory):
     return path
 
 
-def run(strategy, nodes, rounds=3):
-    return strategy.start(nodes, weights(0.25), num_rounds=rounds)
-
-
-def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget(checkpoint):
-    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J)
-    result = run(strategy, nodes)
+def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget():
+    nodes = Nodes()
+    result = run(budgeted(), nodes)
     # All evaluate before the first round and after each; in between the selected ones train.
-    kinds = [kind for kind, _ in nodes.sent]
-    trained = []
-    while kinds:
-        assert kinds[:6] == ["evaluate"] * 6
-        count = next((i for i, kind in enumerate(kinds[6:]) if kind != "train"), len(kinds) - 6)
-        trained, kinds = [*trained, count], kinds[6 + count :]
-    assert trained[-1] == 0 and trained[:-1] == [m["num-selected"] for m in result.train_metrics_clientapp.values()]
+    assert [kind for kind, _, _ in nodes.calls] == ["evaluate", *["train", "evaluate"] * 3]
+    selected = [count for kind, count, _ in nodes.calls if kind == "train"]
+    assert selected == [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()]
     spent = sum(metrics["energy-j"] for metrics in result.train_metrics_clientapp.values())
-    assert spent == sum(COSTS_J[client] for kind, client in nodes.sent if kind == "train")
+    assert spent == sum(COSTS_J[client] for client in nodes.trained())
     assert all(0 < metrics["energy-j"] <= BUDGET_J for metrics in result.train_metrics_clientapp.values())
 
 
-def test_a_node_that_does_not_reply_is_not_selected(checkpoint):
+def test_a_node_that_does_not_reply_is_not_selected():
     nodes = Nodes()
     nodes.silent = {0, 1, 2, 3}
-    run(BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J), nodes)
-    assert {client for kind, client in nodes.sent if kind == "train"} == {4, 5}
+    run(budgeted(), nodes)
+    assert set(nodes.trained()) == {4, 5}
 
 
 @pytest.mark.parametrize("learn", ["accuracies", "effects"])
@@ -116,35 +76,178 @@ def test_the_selector_learns_as_if_it_was_told_by_hand(checkpoint, learn):
     by_hand = ClientSelector.load(checkpoint)
     strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J, learn=learn)
     result = run(strategy, Nodes(), rounds=4)
-    weight, names = 0.25, [f"client_{client:03d}" for client in range(6)]
+    mean = 0.25
     for server_round in range(1, 5):
-        reports = {n: {"accuracy": weight, "samples": 10, "cost": c} for n, c in zip(names, COSTS_J, strict=True)}
+        reports = {n: {"accuracy": mean, "samples": 10, "cost": c} for n, c in zip(NAMES, COSTS_J, strict=True)}
         chosen = by_hand.select(reports, BUDGET_J)
-        own = {name: TRAINED_WEIGHT[names.index(name)] for name in chosen}
-        before, weight = weight, float(np.mean(list(own.values())))
+        own = {name: TRAINED_WEIGHT[NAMES.index(name)] for name in chosen}
+        before, mean = mean, float(np.mean(list(own.values())))
         if learn == "accuracies":
-            by_hand.report(chosen, dict.fromkeys(names, weight))
+            by_hand.report(chosen, dict.fromkeys(NAMES, mean))
         else:  # alone, a client is worth what the model was before
             others = {n: [w for o, w in own.items() if o != n] or [before] for n in chosen}
-            by_hand.report(chosen, effects={n: weight - float(np.mean(o)) for n, o in others.items()})
-        assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(weight)
+            by_hand.report(chosen, effects={n: mean - float(np.mean(o)) for n, o in others.items()})
+        assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(mean)
     assert strategy.selector.suggestions(reports, BUDGET_J) == pytest.approx(by_hand.suggestions(reports, BUDGET_J))
 
 
-def test_what_cannot_work_is_said_in_one_line(checkpoint):
-    chooser = ClientSelector.load(checkpoint)
-    with pytest.raises(ValueError, match="learn is 'all'; choose 'accuracies', 'effects' or None"):
-        BudgetedStrategy(FedAvg(), chooser, BUDGET_J, learn="all")
-    with pytest.raises(ValueError, match=r"FedAvg leaves out \[.*\]; give it fraction_train=1.0"):
-        run(BudgetedStrategy(FedAvg(fraction_train=0.0), chooser, BUDGET_J), Nodes())
-    with pytest.raises(
-        ValueError, match=r"node 10\d replied to the evaluation without cost-j; its MetricRecord has acc"
-    ):
-        run(BudgetedStrategy(FedAvg(), chooser, BUDGET_J), Nodes(costs=False))
+class FailingTrainings(Nodes):
+    """Other clients fail in each round; ``counted`` has those that did not."""
+
+    def __init__(self, rounds):
+        super().__init__()
+        self.rounds, self.counted = iter(rounds), []
+
+    def send_and_receive(self, messages, timeout=None):
+        messages = list(messages)
+        if messages[0].metadata.message_type == "train":
+            self.failing = next(self.rounds)
+            clients = {message.metadata.dst_node_id - 100 for message in messages}
+            self.counted.append({NAMES[client] for client in clients - self.failing})
+        return super().send_and_receive(messages, timeout)
+
+
+@pytest.mark.parametrize("learn", LEARN)
+def test_policies_see_whose_training_counted_in_the_last_round(learn, monkeypatch):
+    """Also where nothing is learned."""
+    nodes, strategy, seen = (
+        FailingTrainings([{0, 1}, {2}, set(range(6)), {3, 4}, set()]),
+        budgeted(None, 9.0, learn=learn),
+        [],
+    )
+    select = strategy.selector.select
+
+    def noting(reports, budget_j):
+        seen.append({client for client, report in reports.items() if report.trained})
+        return select(reports, budget_j)
+
+    monkeypatch.setattr(strategy.selector, "select", noting)
+    run(strategy, nodes, rounds=5)
+    assert seen[1:] == nodes.counted[:-1] and [len(clients) for clients in seen[1:]] == [4, 5, 0, 4]
+
+
+@pytest.mark.parametrize("learn", LEARN)
+def test_what_start_is_given_reaches_every_evaluation(learn):
+    given_config = ConfigRecord({"batch-size": 8})
     nodes = Nodes()
-    nodes.silent = set(range(6))
-    with pytest.raises(ValueError, match="no node replied to the evaluation"):
-        run(BudgetedStrategy(FedAvg(), chooser, BUDGET_J), nodes)
+    run(budgeted(learn=learn), nodes, timeout=7.0, evaluate_config=given_config)
+    assert len(nodes.configs) == nodes.evaluations >= 4 and {timeout for _, _, timeout in nodes.calls} == {7.0}
+    assert [config["batch-size"] for config in nodes.configs] == [8] * len(nodes.configs)
+    # A node may read it late, so that no evaluation writes into the config of another.
+    assert len({id(config) for config in nodes.configs}) == len(nodes.configs)
+    assert dict(given_config) == {"batch-size": 8}
+    assert sorted({config["server-round"] for config in nodes.configs}) == [0, 1, 2, 3]
+
+
+def test_a_second_start_begins_afresh():
+    strategy, nodes = budgeted(), Nodes()
+    run(strategy, nodes)
+    calls = list(nodes.calls)
+    nodes.get_node_ids = lambda: [103, 104, 105]
+    nodes.calls.clear(), nodes.sent.clear()
+    run(strategy, nodes, start=0.9)
+    assert [kind for kind, *_ in nodes.calls] == [kind for kind, *_ in calls]
+    assert set(nodes.trained()) <= {3, 4, 5}
+
+
+@SOME_EXAMPLES
+@given(lost=st.frozensets(st.integers(0, 12)), learn=st.sampled_from(LEARN))
+def test_evaluations_that_nobody_answers_cost_no_model(lost, learn):
+    """Whichever of a run's evaluations are lost: it ends, and the model is the mean of those that trained last."""
+    nodes = Nodes(lost)
+    result = run(budgeted(learn=learn), nodes, rounds=4)
+    assert len(result.train_metrics_clientapp) == 4
+    counts = [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()]
+    assert sum(counts) == len(nodes.trained())
+    last = next((count for count in reversed(counts) if count), 0)
+    expected = np.mean([TRAINED_WEIGHT[client] for client in nodes.trained()[-last:]]) if last else 0.25
+    assert weight(result.arrays) == pytest.approx(expected)
+    if not {0, 1} <= lost:  # once anybody answered, its report is used again
+        assert all(counts[1:])
+
+
+def test_a_lost_evaluation_is_warned_of(caplog):
+    run(budgeted(), Nodes({0, 2}), rounds=2)
+    assert "no evaluation after round 0 can be used (node 100 failed: no network;" in caplog.text
+    assert "round 1 trains no client: no client is available; the model stays as it was" in caplog.text
+    assert "no evaluation after round 2 can be used" in caplog.text
+
+
+@pytest.mark.parametrize("learn", ["accuracies", "effects"])
+@pytest.mark.parametrize("lost", [{1}, {2, 3}, {2}])
+def test_what_nobody_measured_is_not_learned_from(learn, lost):
+    """Evaluation 1 is that of the round, 2 and 3 are those without one of two participants."""
+    strategy = budgeted(learn=learn)
+    result = run(strategy, Nodes(lost), rounds=1)
+    assert result.train_metrics_clientapp[1]["num-selected"] == 2
+    measured = int(np.isfinite(strategy.selector._parts.last.rewards).sum())
+    assert measured == (0 if 1 in lost else 2 if learn == "accuracies" else 2 - len(lost))
+
+
+@pytest.mark.parametrize(("budget_j", "text"), [(0.5, "0.5 J"), (0.0, "0 J")])
+def test_a_budget_below_all_clients_is_warned_of_and_the_model_stays(budget_j, text, caplog):
+    result = run(budgeted(budget_j=budget_j), Nodes(), rounds=2)
+    assert weight(result.arrays) == 0.25
+    reason = f"the budget of {text} is below the cheapest client's cost, 1 J of 'client_000'"
+    for server_round in (1, 2):
+        assert f"round {server_round} trains no client: {reason}; the model stays as it was" in caplog.text
+    assert "no round made a model; result.arrays is the initial one" in caplog.text
+
+
+def test_a_run_in_which_all_trainings_fail_keeps_the_initial_model(caplog):
+    nodes = Nodes()
+    nodes.failing = set(range(6))
+    result = run(budgeted(), nodes, rounds=2)
+    assert weight(result.arrays) == 0.25 and result.train_metrics_clientapp[2]["energy-j"] > 0
+    assert "round 2 made no model: 0 of 2 clients trained; the model stays as it was" in caplog.text
+
+
+@SOME_EXAMPLES
+@given(looks=st.lists(st.frozensets(st.integers(0, 5), min_size=4), min_size=40, max_size=40), seed=st.integers(0, 99))
+def test_nodes_that_join_or_leave_between_two_looks_take_nobodys_place(looks, seed, caplog):
+    """Whoever is there when a round begins, and is selected, is sent the training; nobody waits for the others."""
+    random.seed(seed)
+    nodes, look = Nodes(), itertools.cycle(looks)
+    nodes.get_node_ids = lambda: [100 + client for client in next(look)]
+    result = run(budgeted(), nodes, rounds=4)
+    assert all(metrics["num-selected"] for metrics in result.train_metrics_clientapp.values())
+    assert "sends nothing to" not in caplog.text
+
+
+def test_a_strategy_that_leaves_out_a_selected_client_is_warned_of(caplog):
+    class Half(FedAvg):
+        def configure_train(self, *args):
+            return list(super().configure_train(*args))[:3]
+
+    result = run(budgeted(Half(), budget_j=9.0), Nodes(), rounds=2)
+    assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [3, 3]
+    assert "round 2: Half sends nothing to ['client_00" in caplog.text
+
+
+def test_what_cannot_work_is_said_in_one_line():
+    with pytest.raises(ValueError, match="learn is 'all'; choose 'accuracies', 'effects' or None"):
+        budgeted(learn="all")
+    for budget_j in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match=rf"budget_j is {budget_j}; it must be at least 0 \(math.inf for no limit"):
+            budgeted(budget_j=budget_j)
+    for other in (selector(prior="loss"), selector(size=3)):
+        with pytest.raises(ValueError, match=r"nodes report accuracy, samples and cost; the selector needs more: .*"):
+            BudgetedStrategy(FedAvg(), other, BUDGET_J)
+    for learn in ("accuracies", "effects"):
+        with pytest.raises(
+            ValueError, match=r"does not know the reward that it was trained on.*; choose learn=None, or"
+        ):
+            BudgetedStrategy(FedAvg(), selector(reward=None), BUDGET_J, learn=learn)
+
+
+def test_a_round_without_reports_leaves_what_the_selector_is_to_learn_from():
+    """As where a run is resumed, and the first evaluation is lost."""
+    strategy = budgeted(learn="accuracies")
+    run(strategy, Nodes(), rounds=1)
+    last = strategy.selector._parts.last
+    assert np.isfinite(last.rewards).sum() == 2
+    run(strategy, Nodes({0, 1}), rounds=1)
+    assert strategy.selector._parts.last is last and np.isfinite(last.rewards).sum() == 2
 
 
 @pytest.fixture
@@ -192,8 +295,8 @@ def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tm
     assert "mean accuracy 0." in done.stdout, done.stdout + done.stderr
 
 
-def test_a_node_that_goes_offline_after_its_selection_is_left_out(checkpoint):
-    nodes, strategy = Nodes(), BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J)
+def test_a_node_that_went_offline_after_its_evaluation_is_left_out():
+    nodes, strategy = Nodes(), budgeted()
     run(strategy, nodes, rounds=1)
     nodes.sent.clear()
     nodes.get_node_ids = lambda: [100, 101]
@@ -201,14 +304,6 @@ def test_a_node_that_goes_offline_after_its_selection_is_left_out(checkpoint):
     sent = [
         m.metadata.dst_node_id for m in strategy.configure_train(2, arrays, ConfigRecord({"server-round": 2}), nodes)
     ]
-    assert set(sent) <= {100, 101}
+    assert sent and set(sent) <= {100, 101}
     _, metrics = strategy.aggregate_train(2, [])
     assert metrics["energy-j"] == sum(COSTS_J[node - 100] for node in sent) and metrics["num-selected"] == len(sent)
-
-
-def test_two_nodes_of_the_same_name_are_refused(checkpoint):
-    strategy = BudgetedStrategy(
-        FedAvg(), ClientSelector.load(checkpoint), BUDGET_J, client_of=lambda node_id, metrics: "same"
-    )
-    with pytest.raises(ValueError, match=r"nodes 10\d and 10\d both reply as 'same'; give each its own"):
-        run(strategy, Nodes())
