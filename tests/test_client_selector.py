@@ -10,19 +10,18 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from quick_federation import TINY
 from safetensors.numpy import load_file
+from selector_runs import budget_of, federation, observed, reports_of
 from source_tree import ROOT
 from toy_envs import Workers
 
-import envs
 from bippo_rllib import (
     BippoConfig,
     BudgetSampler,
     BudgetSamplerConnector,
     ClientSelector,
     EpisodeEnvRunner,
-    Report,
+    Reward,
     export,
 )
 from bippo_rllib.deploy.rewards import formulas
@@ -40,25 +39,6 @@ REFUSED = {
     "oort": "OortRanking",
     "oracle": "OnlyClients",
 }
-
-
-def federation(method: str):
-    """An algorithm on digits whose first round may begin."""
-    keywords = METHODS[method].with_requirements({**TINY, "rounds": 40, "seed": 7})
-    config = METHODS[method].make_config().environment(envs.parallel_env, env_config=keywords)
-    algo = config.debugging(seed=7, log_level="ERROR").build_algo()
-    algo.env_runner.begin()
-    return algo
-
-
-def reports_of(algo, **more):
-    """What the clients of the running episode report."""
-    infos = algo.env_runner._episode.get_infos(-1)
-    return {a: Report(i["accuracy"], i["num_samples"], i["cost"], **more.get(a, {})) for a, i in infos.items()}
-
-
-def budget_of(algo):
-    return next(iter(algo.env_runner._episode.get_infos(-1).values()))["budget"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -144,12 +124,6 @@ def trained(ray_session, tmp_path_factory):
         algo.save_to_path(trial / name)
     yield algo, trial
     algo.stop()
-
-
-def observed(algo):
-    episode = algo.env_runner._episode
-    costs = {agent: info["cost"] for agent, info in episode.get_infos(-1).items()}
-    return {a: {"observation": o, "cost": costs[a]} for a, o in episode.get_observations(-1).items()}
 
 
 def test_the_newest_whole_checkpoint_of_a_trial_is_exported_and_selects_without_ray(trained, tmp_path):
@@ -368,6 +342,23 @@ def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ra
     _, saved = file_of(BippoConfig().env_runners(module_to_env_connector=lambda env, spaces: piece))
     with pytest.raises(ValueError, match="the sampler is a Own, which takes RLlib"):
         ClientSelector.load(saved)
+
+
+def test_where_the_environment_has_no_such_reward_load_names_one(trained):
+    reports = {client: {**report, "accuracy": 0.5} for client, report in observed(trained[0]).items()}
+    reports["worker_00"]["accuracy"] = -3.0
+    selector = ClientSelector.load(trained[1])
+    assert selector.reward is None and selector.select(reports, 3.0)  # accuracies of its own kind
+    for worth in ({"accuracies": {"worker_00": 0.5}}, {"effects": {"worker_00": 0.5}}):
+        with pytest.raises(ValueError, match=r"has no reward of accuracies or effects; give rewards, or name one"):
+            selector.report(["worker_00"], **worth)
+    selector = ClientSelector.load(trained[1], reward=Reward(base=16.0))
+    with pytest.raises(ValueError, match=r"'worker_00' has accuracy = -3.0; expected a finite number at least 0"):
+        selector.select(reports, 3.0)
+    reports["worker_00"]["accuracy"] = 0.5
+    selector.select(reports, 3.0)
+    selector.report(["worker_00"], dict.fromkeys(reports, 0.75))
+    assert selector._parts.last.rewards[0] == pytest.approx(16**0.25)
 
 
 def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):

@@ -13,19 +13,32 @@ from hypothesis import strategies as st
 from quick_federation import TINY, NullExecutor, quick
 
 import envs
-from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking
+from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking, Reward
 from bippo_rllib.deploy import observing
+from bippo_rllib.deploy.rewards import REWARD_NAMES, reward_of
 from bippo_rllib.flower import CLIENT, client_of
 from bippo_rllib.selection import budget_sampler
-from envs import observation
+from envs import FederationConfig, observation
 from envs.agent_ids import agent_id, client_name, client_names
 from envs.rules import budget
 from envs.rules.churn import ChurnEvent
+from envs.rules.reward import REWARDS
 from envs.training import aggregation
+
+REWARD_FIELDS = ("reward", "reward_base", "reward_target")
 
 
 def test_both_allow_for_the_same_rounding() -> None:
     assert budget_sampler.BUDGET_TOLERANCE == budget.BUDGET_TOLERANCE == 1e-9
+
+
+def test_a_selector_knows_the_rewards_of_a_federation_by_name_and_their_defaults() -> None:
+    assert set(REWARD_NAMES) == set(REWARDS)
+    assert reward_of(quick()) == Reward() == Reward(*(getattr(FederationConfig(), name) for name in REWARD_FIELDS))
+    assert reward_of(quick(reward="leave_one_out", reward_base=2.0)) == Reward("leave_one_out", 2.0)
+    assert [reward_of(other) for other in (None, SimpleNamespace(config={"reward": 1}), SimpleNamespace())] == [
+        None
+    ] * 3
 
 
 @pytest.mark.parametrize("excess", [0.0, 5e-10, 9.9e-10, 1.01e-9, 2e-9])

@@ -41,7 +41,11 @@ class Prediction:
 
 
 def predict(parts: SelectorParts, observed: Observed) -> Prediction:
-    """Computes what the policies suggest, after the update that the last round leads to; ``parts`` stay as they are."""
+    """Computes what the policies suggest, after the update that the last round leads to; ``parts`` stay as they are.
+
+    Raises:
+        ValueError: If that update diverges.
+    """
     new = [policy_id for policy_id in observed.ids if policy_id not in parts.trainer.policies.slots]
     changed = _learned(parts, observed)
     changed.add_policies(new)
@@ -75,7 +79,20 @@ def _learned(parts: SelectorParts, observed: Observed) -> PolicyTrainer:
         step = last.experience(alone.policies, observed.ids, observed.observations)
         alone.store(step, lambda policy_id: parts.trains is None or policy_id in parts.trains)
         alone.update_full(parts.settings)
+        _check_learned(alone)
     return alone
+
+
+def _check_learned(trainer: PolicyTrainer) -> None:
+    """Refuses an update that overflowed, of which the policies would never recover."""
+    moments = trainer.adam.all
+    finite = [rows.isfinite().all(dim=1) for rows in (trainer.policies.flat, moments.exp_avg, moments.exp_avg_sq)]
+    diverged = (~torch.stack(finite).all(dim=0)).nonzero().flatten().tolist()
+    if diverged:
+        raise ValueError(
+            f"what {trainer.policies.ids[diverged[0]]!r} would learn from the rewards reported last is no number; "
+            "report the round once more, with smaller ones, or report([], rewards=0) to learn nothing from it"
+        )
 
 
 def _logits(trainer: PolicyTrainer, changed: PolicyTrainer, observed: Observed) -> Tensor:
