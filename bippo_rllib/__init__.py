@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bippo_rllib.selection.connector import BudgetSamplerConnector as BudgetSamplerConnector
     from bippo_rllib.selection.info_ranking import InfoRanking as InfoRanking
     from bippo_rllib.selection.prior import RepresentativenessPrior as RepresentativenessPrior
+    from bippo_rllib.selection.set_score import SetScore as SetScore
+    from bippo_rllib.selection.update_matching import UpdateMatching as UpdateMatching
 
 __version__ = "0.1.0"
 
@@ -41,6 +43,8 @@ _HOME = {
     "Report": "deploy.reports",
     "Reward": "deploy.rewards",
     "RepresentativenessPrior": "selection.prior",
+    "SetScore": "selection.set_score",
+    "UpdateMatching": "selection.update_matching",
     "central_policy_macs": "policies.macs",
     "count_macs": "policies.macs",
     "policy_macs": "policies.macs",

@@ -16,7 +16,13 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
 
-from bippo_rllib.config_checks import check_bundles, check_prior, check_ranges, refuse_unsupported_settings
+from bippo_rllib.config_checks import (
+    check_bundles,
+    check_prior,
+    check_ranges,
+    check_set_score,
+    refuse_unsupported_settings,
+)
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import PolicyOf, environment_in, policy_of, policy_spaces
@@ -27,6 +33,7 @@ from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece, insert_scores, new_sampler_connector
+from bippo_rllib.selection.set_score import SetScore
 
 #: Key of the class in ``to_dict``.
 CONFIG_CLASS = "config_class"
@@ -70,6 +77,9 @@ class BippoConfig(PPOConfig):
         self.prior_key = "accuracy"
         self.prior_weight = 0.0
         self.prior_gain = 1.0
+        self.prior_only_lowers = False
+        self.set_score: Callable[[], SetScore] | None = None
+        self.set_weight = 0.0
         self.failed_key = "failed"
         self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
@@ -205,7 +215,9 @@ class BippoConfig(PPOConfig):
         """
         return self._set(score_key=score_key, highest_first=highest, candidates=candidates, size_key=size_key)
 
-    def prior(self, key: str = "accuracy", *, weight: float = 2.0, gain: float = 1.0) -> BippoConfig:
+    def prior(
+        self, key: str = "accuracy", *, weight: float = 2.0, gain: float = 1.0, only_lowers: bool = False
+    ) -> BippoConfig:
         """Adds to the policies' suggestions how representative each client is, see ``RepresentativenessPrior``.
 
         ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``. Ours, not the paper's, and off by default.
@@ -216,8 +228,22 @@ class BippoConfig(PPOConfig):
             weight: Of ``z``, how closely the client's reports followed the mean so far, standardised over the live
                 clients. 0 turns the prior off; below 0 the unrepresentative come first.
             gain: Of the policies' logits; at 0 the prior decides alone.
+            only_lowers: If True, suggestions above one half count as one half: what is learned only turns clients down
+                and does not narrow the choice among the others.
         """
-        return self._set(prior_key=key, prior_weight=weight, prior_gain=gain)
+        return self._set(prior_key=key, prior_weight=weight, prior_gain=gain, prior_only_lowers=only_lowers)
+
+    def set_term(self, score: Callable[[], SetScore], *, weight: float = 2.0) -> BippoConfig:
+        """Lets the sampler ``odds`` look at what a client would add to those picked so far, see ``SetScore``.
+
+        Each pick is drawn in proportion to ``exp(logit(suggestion) + weight * z)``. Ours, not the paper's, and off by
+        default.
+
+        Args:
+            score: Makes the score, such as a subclass of ``SetScore`` or ``functools.partial(UpdateMatching, ...)``.
+            weight: Of ``z``, the score standardised over the candidates of a pick. 0 turns it off.
+        """
+        return self._set(set_score=score, set_weight=weight)
 
     def _set(self, **settings: Any) -> BippoConfig:
         for name, value in settings.items():
@@ -239,6 +265,7 @@ class BippoConfig(PPOConfig):
         refuse_unsupported_settings(self, BippoConfig())
         check_ranges(self)
         check_prior(self)
+        check_set_score(self)
         new_sampler_connector(self)
         super().validate()
 
@@ -298,7 +325,7 @@ class BippoConfig(PPOConfig):
             config.add_default_connectors_to_module_to_env_pipeline = False
         pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
         if with_defaults and find_piece(pipeline, BudgetSamplerConnector) is None:
-            sampler = new_sampler_connector(self)
+            sampler = new_sampler_connector(self, self.client_of)
             pipeline.append(sampler) if on_arrays else pipeline.insert_before("NormalizeAndClipActions", sampler)
         insert_scores(pipeline, self, self.client_of)
         return pipeline

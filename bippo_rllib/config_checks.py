@@ -91,6 +91,7 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "entropy_coeff": (0.0, math.inf, True),
     "prior_weight": (-math.inf, math.inf, True),
     "prior_gain": (0.0, math.inf, True),
+    "set_weight": (-math.inf, math.inf, True),
 }
 _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
 #: None turns these off.
@@ -129,9 +130,23 @@ def check_prior(config: AlgorithmConfig) -> None:
             f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking takes the place "
             "of the suggestions that a prior adjusts; use BippoConfig.prior or BippoConfig.rank_by"
         )
-    if not config.prior_weight and config.prior_gain != 1.0:
+    for name, default in (("prior_gain", 1.0), ("prior_only_lowers", False)):
+        if not config.prior_weight and getattr(config, name) != default:
+            raise ValueError(
+                f"{name} is {getattr(config, name)}, but prior_weight is 0, which turns the prior off; "
+                "set prior_weight too"
+            )
+
+
+def check_set_score(config: AlgorithmConfig) -> None:
+    """Raises a ValueError where the settings of a set score would not be honoured."""
+    if config.set_score is not None and not callable(config.set_score):
+        raise ValueError(f"set_score is {config.set_score!r}; it must make a SetScore, such as a subclass of it")
+    if config.set_weight and config.set_score is None:
+        raise ValueError(f"set_weight is {config.set_weight}, but there is no set score; use BippoConfig.set_term")
+    if config.set_weight and config.sampler != "odds":
         raise ValueError(
-            f"prior_gain is {config.prior_gain}, but prior_weight is 0, which turns the prior off; set prior_weight too"
+            f"set_weight is {config.set_weight} and sampler {config.sampler!r}; a set score needs sampler='odds'"
         )
 
 

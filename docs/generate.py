@@ -27,7 +27,7 @@ def first_selection_notebook() -> str:
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
     from envs import FederatedRounds, FederationConfig, federated_rounds
-    from envs.rules import churn_trace, leave_one_out
+    from envs.rules import churn_trace, leave_one_out, shapley
     from envs.training import energy_meter
 
     specification = inspect.getdoc(federated_rounds)
@@ -53,6 +53,10 @@ def environment_page() -> str:
             "## Leave-one-out rewards",
             "",
             _as_markdown(inspect.getdoc(leave_one_out).partition("\n\n")[2]),
+            "",
+            "## Shapley rewards",
+            "",
+            _as_markdown(inspect.getdoc(shapley).partition("\n\n")[2]),
             "",
             "## Measured energy",
             "",

@@ -71,12 +71,15 @@ class FederationConfig:
             ``nvml``, ``rapl`` or ``mypackage:joules``; see ``envs.training.energy_meter``.
         joules_per_mac: What a multiply-accumulate of the selector takes, in joules; 0, the paper's, charges none.
         selector_macs: MACs of the selector in a round: for each live client, and beside it for each that trains.
-        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or ``leave_one_out``, each
-            participant's own effect.
+        reward: ``accuracy_change`` (the paper's) or ``accuracy_target``, both the team's; or each participant's own
+            effect, ``leave_one_out`` or ``shapley`` (see ``envs.rules``).
         reward_base: Lambda of any reward.
         reward_target: Target accuracy of ``accuracy_target``.
-        credit_clients: Clients that evaluate the models of ``leave_one_out``, drawn anew in every round; None for all.
+        credit_clients: Clients that evaluate the models of ``leave_one_out`` and ``shapley``, drawn anew in every
+            round; None for all.
+        shapley_pairs: Pairs of orders that ``shapley`` draws where more than three clients train.
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
+        update_profile_size: Numbers in the sketch of a client's update, info ``update_profile``; 0 sketches none.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
         device: torch device of the training, such as ``cpu`` or ``cuda:0``; Ray actors use the one Ray gives them.
@@ -127,7 +130,9 @@ class FederationConfig:
     reward_base: float = 64.0
     reward_target: float = 0.8
     credit_clients: int | None = None
+    shapley_pairs: int = 1
     with_loss: bool = False
+    update_profile_size: int = 0
     on_overrun: str = "raise"
     seed: int = 0
     device: str = "cpu"

@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.config import FederationConfig
 from envs.rules.energy import epoch_energy_j, round_energy_j
-from envs.rules.reward import LEAVE_ONE_OUT
+from envs.rules.reward import LEAVE_ONE_OUT, SHAPLEY
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ class CostModel:
         return self.config.probing_epochs * sum(epochs_j[list(clients)].tolist())
 
     def credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
-        """Joules of evaluating one model on ``clients`` for a leave-one-out reward, charged as probing is."""
-        return self.probing_j(epochs_j, clients) if self.config.reward == LEAVE_ONE_OUT else 0.0
+        """Joules of evaluating a participant's models on ``clients`` for its own reward, charged as probing is."""
+        models = {LEAVE_ONE_OUT: 1, SHAPLEY: 2 * self.config.shapley_pairs}.get(self.config.reward, 0)
+        return models * self.probing_j(epochs_j, clients) if models else 0.0
 
     def highest_credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
         """The most that ``credit_j`` can be, whichever of ``clients`` are drawn."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class EpisodeState:
     metered_epochs_j: np.ndarray | None = None
     #: Joules a round may spend, as measured in round 0; None for what the configuration says.
     budget_j: float | None = None
+    #: ``float32[size]`` sketch of the update of each client that trained in the last round, by client.
+    update_profiles: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def begin(

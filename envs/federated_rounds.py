@@ -6,7 +6,7 @@
 | Agents | ``client_000``, ``client_001``, ...; a client that returns is ``client_003#1``, then ``client_003#2``, ... |
 | Actions | ``Discrete(2)``: 1 trains in this round, 0 does not |
 | Observations | ``float32[5]`` |
-| Reward | one for the team, every agent gets the same; with ``leave_one_out`` one of its own for each participant |
+| Reward | one for the team; with ``leave_one_out`` and ``shapley`` one of its own for each participant |
 | Episode | ``rounds`` steps, or until nobody is live; then all agents are truncated; nothing is terminal |
 
 **Observation**, after the round that just ended:
@@ -29,13 +29,16 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
 the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 =
 1.0867``; from 0.52 back to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and
-``leave_one_out``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean accuracy
-(``envs.rules.leave_one_out``).
+``leave_one_out`` and ``shapley``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean
+accuracy (``envs.rules.leave_one_out``) or its Shapley value in the round (``envs.rules.shapley``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
 training samples; with ``with_loss=True``), ``granted_j`` (joules granted in the last round, 0 if not selected),
-``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed).
+``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed). With
+``update_profile_size`` above 0 also ``update_profile``: ``float32[size]``, a sketch of what the client's training in
+the last round, or in round 0, changed of the model per training sample (``envs.rules.update_sketch``); None if it did
+not train in it.
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
 ``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
@@ -296,4 +299,5 @@ class FederatedRounds(ParallelEnv):
 
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
         sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)
-        return {agent: info(state, client, sizes[client], budget_j) for agent, client in seen.items()}
+        sketched = self.config.update_profile_size > 0
+        return {agent: info(state, client, sizes[client], budget_j, sketched) for agent, client in seen.items()}

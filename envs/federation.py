@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from envs.agent_ids import client_names
 from envs.config import FederationConfig
@@ -17,12 +17,13 @@ from envs.devices import CostModel
 from envs.episode_state import EpisodeState
 from envs.imports import is_import
 from envs.observation import cost_shares
+from envs.own_effects import OwnEffects
 from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
 from envs.rules.leave_one_out import drawn_clients
-from envs.rules.reward import LEAVE_ONE_OUT, REWARDS
+from envs.rules.reward import OWN_EFFECT, TEAM_REWARDS, effect_reward
 from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter
@@ -104,6 +105,7 @@ class Federation:
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
         state.begin_readings(complete_readings_j(result))
         self._meter_warnings.check(result, round_index=0)
+        state.update_profiles = dict(result.update_profiles)
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
             state.budget_j = self._round_budget_j(self._epochs_j(state))
@@ -133,6 +135,7 @@ class Federation:
         live, before = state.live, state.accuracies.copy()
         overhead_j = split_budget(self.budget_of(state), sum(self._asked_j(state)))[0]
         probing_j, selecting_j = self._asked_j(state) if overhead_j else (0.0, 0.0)
+        state.update_profiles = {}
         failed, own, read_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
@@ -181,40 +184,37 @@ class Federation:
         """
         executor = self._ready_executor(state.seed)
         work = state.weights, selected, state.next_key, self.config.local_epochs
-        if self.config.reward != LEAVE_ONE_OUT:
-            result, without = executor.train(*work), {}
-        else:
+        if self.config.reward in OWN_EFFECT:
             updates = executor.train_each(*work)
             result = aggregation.merged(updates.values())
-            without = self._accuracies_without(state, updates, result)
+        else:
+            result, updates = executor.train(*work), {}
+        effects = self._own_effects(state, updates)
         if result.num_samples:
             state.weights = aggregation.mean(result)
             self._evaluate(state, state.live)
-        complete = state.accuracies[list(self._credit_clients(state))]
-        own = {client: self._reward(others, complete) for client, others in without.items()}
+        complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
+        own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
         state.note_readings(complete_readings_j(result), self.config.local_epochs)
+        state.update_profiles = dict(result.update_profiles)
         self._meter_warnings.check(result, state.round + 1)
         return result.failed_clients, own, measured_j(result)
 
-    def _accuracies_without(
-        self, state: EpisodeState, updates: Mapping[int, WeightedSum], result: WeightedSum
-    ) -> dict[int, np.ndarray]:
-        """By participant, the credit clients' accuracies of the model averaged over the others."""
-        executor, clients = self._ready_executor(state.seed), self._credit_clients(state)
-        accuracies = {}
-        for client, update in updates.items():
-            others = aggregation.minus(result, update)
-            if update.num_samples and others.num_samples:
-                accuracies[client] = executor.accuracies(aggregation.mean(others), clients)
-            elif update.num_samples:  # alone: without it the model would have stayed as it is
-                accuracies[client] = state.accuracies[list(clients)]
-        return accuracies
+    def _own_effects(self, state: EpisodeState, updates: Mapping[int, WeightedSum]) -> OwnEffects:
+        """Evaluates the models that the rewards of single participants need, before the round's own."""
+        executor, clients, config = self._ready_executor(state.seed), self._credit_clients(state), self.config
+
+        def accuracy(weights: Tensor) -> float:
+            return float(np.mean(executor.accuracies(weights, clients)))
+
+        before = float(np.mean(state.accuracies[list(clients)]))
+        return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before)
 
     def _rewards(
         self, state: EpisodeState, before: np.ndarray, stayed: list[int], own: Mapping[int, float]
     ) -> tuple[float, tuple[float, ...]]:
         """The round's reward, and those of the clients live in it; ``stayed`` and ``own`` are empty if none trained."""
-        if self.config.reward == LEAVE_ONE_OUT:
+        if self.config.reward in OWN_EFFECT:
             return sum(own.values()) / max(1, len(own)), tuple(own.get(client, 0.0) for client in state.live)
         reward = self._reward(before[stayed], state.accuracies[stayed]) if stayed else 0.0
         return reward, (reward,) * len(state.live)
@@ -222,10 +222,10 @@ class Federation:
     def _reward(self, before: np.ndarray, after: np.ndarray) -> float:
         config = self.config
         previous, current = float(np.mean(before)), float(np.mean(after))
-        return REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
+        return TEAM_REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
 
     def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
-        """Who evaluates for leave-one-out rewards in the next round."""
+        """Who evaluates for rewards of single participants in the next round."""
         return drawn_clients(state.live, self.config.credit_clients, state.next_key)
 
     def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:

@@ -59,9 +59,11 @@ def cost_shares(costs_j: np.ndarray, budget_j: float) -> np.ndarray:
     return np.asarray(costs_j) / budget_j
 
 
-def info(state: EpisodeState, client: int, num_samples: int, budget_j: float) -> dict[str, Any]:
+def info(
+    state: EpisodeState, client: int, num_samples: int, budget_j: float, with_update_profile: bool = False
+) -> dict[str, Any]:
     """The info of one client, see ``envs.federated_rounds``; ``budget_j`` is what training may cost in all."""
-    entries = {
+    entries: dict[str, Any] = {
         "cost": float(state.costs_j[client]),
         "budget": budget_j,
         "accuracy": float(state.accuracies[client]),
@@ -72,4 +74,6 @@ def info(state: EpisodeState, client: int, num_samples: int, budget_j: float) ->
     }
     if state.losses is not None:
         entries["loss"] = float(state.losses[client])
+    if with_update_profile:
+        entries["update_profile"] = state.update_profiles.get(client)
     return entries

@@ -64,6 +64,14 @@ def _representative() -> BippoConfig:
     )
 
 
+def _set_matching() -> BippoConfig:
+    """Ours, for partitions on which no client represents the others: docs/algorithm.md."""
+    from bippo_rllib.selection.update_matching import UpdateMatching
+
+    config = _representative().prior(weight=2.0, gain=1.0, only_lowers=True)
+    return config.set_term(UpdateMatching, weight=2.0)
+
+
 def _prior_alone() -> BippoConfig:
     return _independent("odds").prior(weight=2.0, gain=0.0).multi_agent(policies_to_train=[])
 
@@ -128,6 +136,13 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
                 _representative,
                 federation=MappingProxyType({"reward": "leave_one_out"}),
+                critic=False,
+            ),
+            Method(
+                "bippo-s",
+                "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match everybody's",
+                _set_matching,
+                federation=MappingProxyType({"reward": "shapley", "update_profile_size": 64}),
                 critic=False,
             ),
             Method(

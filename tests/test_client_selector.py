@@ -26,13 +26,15 @@ from bippo_rllib import (
 )
 from bippo_rllib.deploy.rewards import formulas
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
-from envs.rules.reward import LEAVE_ONE_OUT, REWARDS, effect_reward
+from envs import federation as federation_module
+from envs.rules.reward import effect_reward
 from experiments.methods import METHODS
 
 #: Method -> what its refusal names; all others select as in training.
 REFUSED = {
     "ppo": "one central network selects",
     "fppo": "one central network selects",
+    "bippo-s": "UpdateMatching",
     "poc": "InfoRanking",
     "poca": "InfoRanking",
     "pocd": "InfoRanking",
@@ -69,11 +71,11 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
     """From the middle of a run, and through a file in the middle of a round."""
     effects: list[float] = []
 
-    def noted(without, complete, base, target):
-        effects.append(complete - without)
-        return effect_reward(complete - without, base)
+    def noted(effect, base):
+        effects.append(effect)
+        return effect_reward(effect, base)
 
-    monkeypatch.setitem(REWARDS, LEAVE_ONE_OUT, noted)
+    monkeypatch.setattr(federation_module, "effect_reward", noted)
     algo = federation(method)
     for _ in range(3):
         algo.train()

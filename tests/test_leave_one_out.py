@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 import torch
 from actor_hosts import OneFails, hosted_executor
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_federation import PlainFederation
 from torch import nn
-from torch.nn import functional
 
 import envs
 from envs.config import FederationConfig
-from envs.data.datasets import load_dataset
-from envs.data.partition import Partition
-from envs.rng import RoundKey, keyed_rng
+from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from envs.rules.device_change import DeviceChange
 from envs.rules.leave_one_out import drawn_clients
 from envs.training import models, serial_executor
-from envs.training.models import build_model, weight_tensors
+from envs.training.models import build_model
 
 TINY = {
     "num_clients": 4,
@@ -55,46 +51,6 @@ def step(env, clients):
 
 def batch_norm_net(input_shape, num_classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, num_classes))
-
-
-class PlainFederation:
-    """One client's SGD, averaging and accuracy in plain torch, on the partition of a configuration."""
-
-    def __init__(self, config, seed):
-        self.config, self.data = config, load_dataset(config.dataset)
-        self.partition, self.seed = Partition.of(config, self.data, seed), seed
-
-    def trained(self, model, client, round_number):
-        model = copy.deepcopy(model).train()
-        images = self.data.train_images[self.partition.train[client]].float() / 8 - 1
-        labels = self.data.train_labels[self.partition.train[client]]
-        rng, size = keyed_rng("shuffle", self.seed, 0, client, round_number), self.config.local_batch_size
-        for _ in range(self.config.local_epochs):
-            for batch in torch.from_numpy(rng.permutation(len(labels))).split(size):
-                loss = functional.cross_entropy(model(images[batch]), labels[batch])
-                gradients = torch.autograd.grad(loss, list(model.parameters()))
-                with torch.no_grad():
-                    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-                        parameter -= self.config.learning_rate * gradient
-        return model
-
-    def average(self, start, trained):
-        """By samples, parameters and batch-norm statistics; the model before the round if nobody trained."""
-        result, total = copy.deepcopy(start), sum(len(self.partition.train[client]) for client in trained)
-        for place, tensor in enumerate(weight_tensors(result)):
-            terms = [len(self.partition.train[c]) * weight_tensors(m)[place].double() for c, m in trained.items()]
-            if terms:
-                tensor.copy_(sum(terms) / total)
-        return result
-
-    def accuracy(self, model, clients):
-        shares = []
-        for client in clients:
-            images = self.data.test_images[self.partition.test[client]].float() / 8 - 1
-            with torch.no_grad():
-                right = model.eval()(images).argmax(dim=1) == self.data.test_labels[self.partition.test[client]]
-            shares.append(right.double().mean().item())
-        return sum(shares) / len(shares)
 
 
 def power(effect, base=64.0):
@@ -191,6 +147,8 @@ def plain(value):
     [
         {"num_clients": 6, "credit_clients": 2, "probing_epochs": 0.05, "with_loss": True},
         {"num_clients": 6, "churn_leave_rate": 0.3, "churn_return_rate": 0.5, "noisy_clients": (2,)},
+        {"num_clients": 6, "reward": "shapley", "credit_clients": 4, "update_profile_size": 7},
+        {"num_clients": 6, "reward": "accuracy_change", "update_profile_size": 5, "churn_leave_rate": 0.3},
     ],
 )
 def test_same_bits_in_every_executor(actor_hosts, monkeypatch, fields):
@@ -273,7 +231,7 @@ def test_a_budget_below_the_cheapest_client_with_its_credit_is_refused():
     fields = {"probing_epochs": 0.5, "cpu_freq_hz": (700e6,) * 4}
     cost_j = float(loo_env(**fields).costs_j[0])
     both_j = 2 * 1.12394e-4
-    with pytest.raises(ValueError, match=r"needs .* J, 0\.000112394 J of it for its leave-one-out reward"):
+    with pytest.raises(ValueError, match=r"needs .* J, 0\.000112394 J of it for its own reward"):
         loo_env(budget_j=cost_j + both_j * 0.99, **fields)
     loo_env(budget_j=cost_j + both_j * 1.01, **fields)
     loo_env(budget_j=cost_j + both_j * 0.99, credit_clients=2, **fields)

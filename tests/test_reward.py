@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.observation import cost_shares, observation_rows
-from envs.rules.reward import REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
+from envs.rules.reward import TEAM_REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
 
 ACCURACY = st.floats(0.0, 1.0)
 
@@ -68,9 +68,8 @@ def test_an_effect_of_nothing_is_worth_nothing_and_the_sign_is_its_own():
 
 
 def test_registry_follows_the_functions():
-    assert REWARDS["leave_one_out"](0.25, 0.75, 64.0, 0.9) == effect_reward(0.5)
-    assert REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
-    assert REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
+    assert TEAM_REWARDS["accuracy_change"](0.25, 0.75, 64.0, 0.9) == accuracy_reward(0.25, 0.75)
+    assert TEAM_REWARDS["accuracy_target"](0.25, 0.75, 64.0, 0.9) == accuracy_target_reward(0.75, 0.9)
 
 
 @pytest.mark.parametrize(("previous", "current"), [(float("nan"), 0.5), (0.5, 1.1), (-0.1, 0.5)])

@@ -14,7 +14,7 @@ from bippo_rllib.deploy.last_round import LastRound
 from bippo_rllib.deploy.observing import observe
 from bippo_rllib.deploy.prediction import predict
 from bippo_rllib.deploy.reports import Reports, check_name
-from bippo_rllib.deploy.rewards import LEAVE_ONE_OUT, Reward
+from bippo_rllib.deploy.rewards import OWN_EFFECT, Reward
 from bippo_rllib.deploy.selector_file import pack, unpack, write
 from bippo_rllib.deploy.selector_parts import SelectorParts
 from bippo_rllib.policies.agents import policy_of
@@ -192,5 +192,5 @@ class ClientSelector:
             raise ValueError("there is no round to report; call select first")
         self._parts.last.set_rewards(list(selected), accuracies, effects, rewards, self.reward)
         given = effects if accuracies is None else accuracies
-        if given is not None and self.reward and (self.reward.name == LEAVE_ONE_OUT) != (effects is not None):
+        if given is not None and self.reward and (self.reward.name in OWN_EFFECT) != (effects is not None):
             warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 #: Names in ``envs.rules.reward.REWARDS``: of a round's change of accuracy, of a participant's own effect, and all.
-ACCURACY_CHANGE, LEAVE_ONE_OUT = "accuracy_change", "leave_one_out"
-REWARD_NAMES = (ACCURACY_CHANGE, "accuracy_target", LEAVE_ONE_OUT)
+ACCURACY_CHANGE, OWN_EFFECT = "accuracy_change", ("leave_one_out", "shapley")
+REWARD_NAMES = (ACCURACY_CHANGE, "accuracy_target", *OWN_EFFECT)
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Reward:
     """A reward of ``FederatedRounds``, as its fields ``reward``, ``reward_base`` and ``reward_target`` set it.
 
     Args:
-        name: ``accuracy_change`` (the paper's), ``accuracy_target`` or ``leave_one_out``.
+        name: ``accuracy_change`` (the paper's), ``accuracy_target``, ``leave_one_out`` or ``shapley``.
         base: Lambda of any reward, above 0.
         target: Target accuracy of ``accuracy_target``, in [0, 1].
 
@@ -43,8 +43,8 @@ class Reward:
 
         Where policies were trained on their own effects, it is ``accuracy_change`` with the same base.
         """
-        name = ACCURACY_CHANGE if self.name == LEAVE_ONE_OUT else self.name
-        return formulas().REWARDS[name](previous, current, self.base, self.target)
+        name = ACCURACY_CHANGE if self.name in OWN_EFFECT else self.name
+        return formulas().TEAM_REWARDS[name](previous, current, self.base, self.target)
 
     def of_effect(self, effect: float) -> float:
         """Returns what a participant gets for its own effect on the mean accuracy, in [-1, 1]."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.selection.set_score import SetFunction, standardised
+
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
 
@@ -33,7 +35,8 @@ class BudgetSampler:
       score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves.
       With ``outside_odds`` above 0 spending no more is one of the choices from the second pick on, the outside option
       of a logit choice model (McFadden, "Conditional Logit Analysis of Qualitative Choice Behavior", 1974), so that
-      what is left of a budget is not forced upon clients that nobody wants;
+      what is left of a budget is not forced upon clients that nobody wants. A set score adds ``set_weight * z`` to the
+      logits of every pick (``SetScore``); whether to spend more is decided without it;
     * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
     * ``random`` (FedAvg): uniformly, whatever the scores.
 
@@ -46,6 +49,8 @@ class BudgetSampler:
         epsilon_min: Epsilon never decays below this, in [0, 1].
         outside_odds: Odds of spending no more, finite and at least 0: 1 are those of a client with score 0.5. Used by
             ``odds`` only; 0 spends as much as fits.
+        set_weight: Weight of a set score that ``select`` is given, in logits for each standard deviation. Used by
+            ``odds`` only.
         seed: Seed of the sampler's own generator (int, sequence of ints, ``SeedSequence`` or None).
 
     Raises:
@@ -60,6 +65,7 @@ class BudgetSampler:
         epsilon_decay: float = 0.9,
         epsilon_min: float = 0.05,
         outside_odds: float = 0.0,
+        set_weight: float = 0.0,
         seed: int | Sequence[int] | np.random.SeedSequence | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
@@ -71,11 +77,14 @@ class BudgetSampler:
             raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
         if not 0.0 <= outside_odds < np.inf:
             raise ValueError(f"outside_odds is {outside_odds}; it must be finite and at least 0")
+        if not np.isfinite(set_weight):
+            raise ValueError(f"set_weight is {set_weight}; it must be finite")
         self.strategy = strategy
         self.epsilon = float(epsilon)
         self.epsilon_decay = float(epsilon_decay)
         self.epsilon_min = float(epsilon_min)
         self.outside_odds = float(outside_odds)
+        self.set_weight = float(set_weight)
         self._rng = np.random.default_rng(seed)
 
     def select(
@@ -86,6 +95,7 @@ class BudgetSampler:
         explore: bool = True,
         *,
         names: Sequence[str] | None = None,
+        set_score: SetFunction | None = None,
     ) -> np.ndarray:
         """Selects clients for one round.
 
@@ -97,16 +107,19 @@ class BudgetSampler:
             explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` pick greedily and epsilon does not
                 decay; ``random`` stays random.
             names: ``[N]`` client names for error messages; indices are used without them.
+            set_score: What each candidate would add to the clients picked so far; ``odds`` only.
 
         Returns:
             ``int64[K]`` indices of the selected clients in the order picked.
 
         Raises:
             ValueError: For NaN scores, NaN or negative costs or budget, and for scores a strategy cannot use; the
-                message names the client.
+                message names the client. For a set score with another strategy than ``odds``.
         """
+        if set_score is not None and self.strategy != "odds":
+            raise ValueError(f"a set score needs the sampler strategy 'odds', this is {self.strategy!r}")
         scores, costs = _checked(scores, costs, budget, self.strategy, names)
-        selected = self._picks(scores, costs, float(budget), explore)
+        selected = self._picks(scores, costs, float(budget), explore, set_score)
         if explore and self.strategy == "epsilon_greedy":
             self.epsilon = max(self.epsilon * self.epsilon_decay, min(self.epsilon, self.epsilon_min))
         return np.asarray(selected, dtype=np.int64)
@@ -120,7 +133,9 @@ class BudgetSampler:
         self.epsilon = float(state["epsilon"])
         self._rng.bit_generator.state = state["rng"]
 
-    def _picks(self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool) -> list[int]:
+    def _picks(
+        self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool, set_score: SetFunction | None
+    ) -> list[int]:
         limit = budget * (1.0 + BUDGET_TOLERANCE)
         remaining = np.isfinite(costs) & (scores > -np.inf)
         spent = 0.0
@@ -129,7 +144,10 @@ class BudgetSampler:
             affordable = np.flatnonzero(remaining & (spent + costs <= limit))
             if affordable.size == 0 or (selected and explore and self._spends_no_more(scores[affordable])):
                 return selected
-            pick = int(self._pick(scores, affordable, explore))
+            if set_score is None:
+                pick = int(self._pick(scores, affordable, explore))
+            else:
+                pick = int(self._pick_beside(selected, scores, affordable, explore, set_score))
             remaining[pick] = False
             spent += float(costs[pick])
             selected.append(pick)
@@ -150,7 +168,25 @@ class BudgetSampler:
         if explore and self.strategy in _WEIGHTS:
             weights = _WEIGHTS[self.strategy](eligible_scores)
             return self._rng.choice(affordable, p=weights / weights.sum())
-        best = affordable[eligible_scores == eligible_scores.max()]
+        return self._best(eligible_scores, affordable)
+
+    def _pick_beside(
+        self,
+        selected: Sequence[int],
+        scores: np.ndarray,
+        affordable: np.ndarray,
+        explore: bool,
+        set_score: SetFunction,
+    ) -> int:
+        z = standardised(np.asarray(set_score(selected, affordable), dtype=np.float64))
+        logits = log_odds(scores[affordable]) + self.set_weight * z
+        if not explore:
+            return self._best(logits, affordable)
+        weights = _softmax(logits)
+        return self._rng.choice(affordable, p=weights / weights.sum())
+
+    def _best(self, scores: np.ndarray, affordable: np.ndarray) -> int:
+        best = affordable[scores == scores.max()]
         return best[0] if best.size == 1 else self._rng.choice(best)
 
 
@@ -167,7 +203,11 @@ def _scaled_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def _scaled_odds(scores: np.ndarray) -> np.ndarray:
-    logits = log_odds(scores)
+    return _softmax(log_odds(scores))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    """Up to a factor."""
     peak = logits.max()
     if np.isinf(peak):  # only those with score 1, or all of them because all have score 0
         return (logits == peak).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +14,10 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, info_values, order_of, values_of
 from bippo_rllib.selection.metrics import REDUCE, log_selection, selection_metrics
+from bippo_rllib.selection.set_score import SetScore
+
+#: Key of the set score's part of the state.
+SET_SCORE = "set_score"
 
 
 class BudgetSamplerConnector(ConnectorV2):
@@ -30,6 +34,8 @@ class BudgetSamplerConnector(ConnectorV2):
         sampler: How to pick.
         cost_key: Info key of an agent's cost for the next step.
         budget_key: Info key of what all agents together may spend in the next step.
+        set_score: What a client would add to those picked so far, see ``SetScore``; the sampler must be ``odds``.
+        client_of: Agent id -> client, for the set score. By default every agent id is a client.
         input_observation_space: As for every connector.
         input_action_space: As for every connector.
     """
@@ -40,12 +46,15 @@ class BudgetSamplerConnector(ConnectorV2):
         *,
         cost_key: str = "cost",
         budget_key: str = "budget",
+        set_score: SetScore | None = None,
+        client_of: Callable[[Any], str] = str,
         input_observation_space: gym.Space | None = None,
         input_action_space: gym.Space | None = None,
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
         self.sampler = sampler
-        self._cost_key, self._budget_key = cost_key, budget_key
+        self.set_score = set_score
+        self._cost_key, self._budget_key, self._client_of = cost_key, budget_key, client_of
 
     def __call__(
         self,
@@ -63,11 +72,14 @@ class BudgetSamplerConnector(ConnectorV2):
             return batch
         order = order_of(suggestions)
         agents, scores = order.agents, values_of(suggestions, order)
-        costs, budget = self._costs_and_budget(episodes[0].get_infos(-1), agents)
+        infos = episodes[0].get_infos(-1)
+        costs, budget = self._costs_and_budget(infos, agents)
+        if self.set_score is not None:
+            self.set_score.observe([self._client_of(agent) for agent in agents], [infos[agent] for agent in agents])
         explores, reduce = explore is not False, (shared_data or {}).get(REDUCE, "mean")
         if explores and self.sampler.strategy == "epsilon_greedy":
             log_selection(metrics, {"epsilon": self.sampler.epsilon}, reduce)
-        chosen = self.sampler.select(scores, costs, budget, explore=explores, names=agents)
+        chosen = self.sampler.select(scores, costs, budget, explore=explores, names=agents, set_score=self.set_score)
         log_selection(metrics, selection_metrics(scores, costs, budget, chosen), reduce)
         actions = np.zeros(len(agents), dtype=np.int64)
         actions[chosen] = 1
@@ -75,13 +87,16 @@ class BudgetSamplerConnector(ConnectorV2):
         return batch
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Epsilon and the sampler's generator."""
-        return self.sampler.get_state()
+        """Epsilon, the sampler's generator, and what the set score remembers."""
+        state = self.sampler.get_state()
+        return state if self.set_score is None else {**state, SET_SCORE: self.set_score.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
         if state:
             self.sampler.set_state(dict(state))
+            if self.set_score is not None:
+                self.set_score.set_state(state[SET_SCORE])
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
         costs = info_values(infos, agents, self._cost_key, "BippoConfig.budget(cost_key=...)")

@@ -22,8 +22,12 @@ def find_piece(pipeline: ConnectorPipelineV2, kind: type[Piece]) -> Piece | None
     return next((piece for piece in pipeline.connectors if isinstance(piece, kind)), None)
 
 
-def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
-    """The budget sampler of a ``BippoConfig``.
+def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], str] = str) -> BudgetSamplerConnector:
+    """The budget sampler of a ``BippoConfig``, with its set score if there is one.
+
+    Args:
+        config: A ``BippoConfig``.
+        client_of: Agent id -> client.
 
     Raises:
         ValueError: If one of its settings is out of range.
@@ -34,9 +38,16 @@ def new_sampler_connector(config: AlgorithmConfig) -> BudgetSamplerConnector:
         epsilon_decay=config.epsilon_decay,
         epsilon_min=config.epsilon_min,
         outside_odds=config.outside_odds,
+        set_weight=config.set_weight,
         seed=_seed(config, b"budget sampler"),
     )
-    return BudgetSamplerConnector(sampler, cost_key=config.cost_key, budget_key=config.budget_key)
+    return BudgetSamplerConnector(
+        sampler,
+        cost_key=config.cost_key,
+        budget_key=config.budget_key,
+        set_score=config.set_score() if config.set_score is not None and config.set_weight else None,
+        client_of=client_of,
+    )
 
 
 def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:
@@ -70,7 +81,11 @@ def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> Repre
     if not config.prior_weight:
         return None
     return RepresentativenessPrior(
-        key=config.prior_key, weight=config.prior_weight, gain=config.prior_gain, client_of=client_of
+        key=config.prior_key,
+        weight=config.prior_weight,
+        gain=config.prior_gain,
+        only_lowers=config.prior_only_lowers,
+        client_of=client_of,
     )
 
 

@@ -32,6 +32,7 @@ class RepresentativenessPrior(SuggestionPiece):
         key: Info key of what clients report, such as their accuracy; a finite number in every info, in any unit.
         weight: Of ``z``. Below 0 the unrepresentative come first.
         gain: Of the policies' logits; at 0 the prior decides alone.
+        only_lowers: Whether suggestions above one half count as one half, so that policies only turn clients down.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id. By default
             every agent id is a client.
         input_observation_space: As for every connector.
@@ -48,12 +49,13 @@ class RepresentativenessPrior(SuggestionPiece):
         key: str = "accuracy",
         weight: float = 2.0,
         gain: float = 1.0,
+        only_lowers: bool = False,
         client_of: Callable[[Any], str] = str,
         input_observation_space: gym.Space | None = None,
         input_action_space: gym.Space | None = None,
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
-        self.prior = Prior(key, weight, gain)
+        self.prior = Prior(key, weight, gain, only_lowers)
         self.client_of = client_of
 
     def scores(

@@ -106,22 +106,32 @@ class Prior:
         key: Under which clients report their score.
         weight: Of ``z``.
         gain: Of the policies' logits.
+        only_lowers: Whether policies may only turn clients down.
         record: Of all reports so far.
     """
 
     key: str
     weight: float
     gain: float
+    only_lowers: bool = False
     record: Representativeness = field(default_factory=Representativeness)
 
     def scores(self, suggestions: np.ndarray, clients: Sequence[str], reports: np.ndarray) -> np.ndarray:
         """Records the reports of all live clients (``float64[N]``) and adjusts their suggestions, ``[N]``."""
-        return with_prior(suggestions, self.record.update(clients, reports), weight=self.weight, gain=self.gain)
+        z = self.record.update(clients, reports)
+        return with_prior(suggestions, z, weight=self.weight, gain=self.gain, only_lowers=self.only_lowers)
 
 
-def with_prior(suggestions: np.ndarray, z: np.ndarray, *, weight: float, gain: float) -> np.ndarray:
-    """``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays."""
+def with_prior(
+    suggestions: np.ndarray, z: np.ndarray, *, weight: float, gain: float, only_lowers: bool = False
+) -> np.ndarray:
+    """Returns ``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays.
+
+    With ``only_lowers`` suggestions above one half count as one half: policies turn clients down, and leave the choice
+    among the others to the prior.
+    """
     suggestions = np.asarray(suggestions, dtype=np.float64)
-    logits = gain * log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN)) + weight * z
+    learned = log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN))
+    logits = gain * (np.minimum(learned, 0.0) if only_lowers else learned) + weight * z
     adjusted = 1.0 / (1.0 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT)))
     return np.where(suggestions == -np.inf, -np.inf, adjusted)

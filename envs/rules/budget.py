@@ -28,7 +28,7 @@ def round_budget_j(
         budget_j: Budget in joules.
         names: ``[N]`` client names for the message.
         probing_j: Joules that probing all of them takes out of the budget.
-        credit_j: Joules that each of them costs beside ``costs_j``, for its leave-one-out reward.
+        credit_j: Joules that each of them costs beside ``costs_j``, for its own reward.
         selecting_j: Joules that selecting among all of them takes out of the budget.
         learning_j: Joules that each of them costs beside, for what the selector learns from it.
 
@@ -49,7 +49,7 @@ def round_budget_j(
     if budget > 0.0 and not fits(cheapest_j, split_budget(budget, overhead_j)[1]):
         purposes = _those(("probing", probing_j), ("selecting", selecting_j))
         overhead = f", less {overhead_j:.6g} J for {purposes}," if overhead_j else ""
-        extra = f", {credit_j:.6g} J of it for its leave-one-out reward (see credit_clients)" if credit_j else ""
+        extra = f", {credit_j:.6g} J of it for its own reward (see credit_clients)" if credit_j else ""
         extra += f", {learning_j:.6g} J of it for learning (see joules_per_mac)" if learning_j else ""
         raise ValueError(
             f"the budget of {budget:.6g} J a round{overhead} is below the cheapest client: {names[cheapest]} needs "

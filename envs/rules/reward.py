@@ -1,8 +1,8 @@
 """Rewards: what one FL round, or one participant of it, was worth, from mean accuracies in [0, 1]. Pure functions.
 
-``REWARDS`` maps the names that ``FederationConfig(reward=...)`` takes to functions
-``(previous, current, base, target) -> reward``. For ``leave_one_out`` these are the accuracies without and with a
-participant, and the reward is its own; for all others those before and after the round, and the reward is the team's.
+``FederationConfig(reward=...)`` takes the names in ``REWARDS``: those of ``TEAM_REWARDS``, functions
+``(previous, current, base, target) -> reward`` of the mean accuracies before and after the round, or one of
+``OWN_EFFECT``, where ``effect_reward`` rewards each participant for its own effect.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-#: Each participant is paid its own effect: difference rewards (Wolpert and Tumer 2001).
+#: Each participant is rewarded for its own effect: difference rewards (Wolpert and Tumer 2001), or Shapley values.
 LEAVE_ONE_OUT = "leave_one_out"
+SHAPLEY = "shapley"
+OWN_EFFECT = (LEAVE_ONE_OUT, SHAPLEY)
 
 #: Changes of a mean accuracy below this are rounding: with n clients of m test samples each, a real one is at least
 #: 1 / (n * m), and two float64 means of the same number differ by less than 1e-15.
@@ -41,9 +43,11 @@ def effect_reward(effect: float, base: float = 64.0) -> float:
     ``accuracy_reward`` it has no jump at 0: not having taken part is worth 0, which makes it an advantage as it is.
 
     Args:
-        effect: Mean accuracy of the round's model minus that of the model averaged over the other participants, over
-            the same clients; in [-1, 1].
+        effect: What it changed of the mean accuracy, in [-1, 1].
         base: Lambda in the paper, above 0.
+
+    Raises:
+        ValueError: If one of them is out of range.
     """
     _check(base=base)
     if not abs(effect) <= 1.0:
@@ -57,11 +61,13 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
     return base ** (current - target) - 1.0
 
 
-REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
+TEAM_REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
     "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
     "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
-    LEAVE_ONE_OUT: lambda without, complete, base, target: effect_reward(complete - without, base),
 }
+
+#: Names that a federation takes.
+REWARDS = (*TEAM_REWARDS, *OWN_EFFECT)
 
 
 def _check(*, base: float, **accuracies: float) -> None:

@@ -1,0 +1,72 @@
+"""Scores of sets: what a candidate would add to the clients picked so far. NumPy only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+#: Indices of the clients picked so far, in the order picked, and ``int64[K]`` of the candidates -> ``float64[K]``.
+SetFunction = Callable[[Sequence[int], np.ndarray], np.ndarray]
+
+
+class SetScore(ABC):
+    """Scores what each candidate would add to the clients picked so far.
+
+    The sampler ``odds`` adds ``weight * z`` to a candidate's logit at every pick of a round, ``z`` being the scores
+    standardised over the candidates, so that their unit does not matter. A subclass needs ``__call__`` and may read
+    infos in ``observe``, which is called once before the picks of every round.
+
+    .. code-block:: python
+
+        class FewerOfATeam(SetScore):
+            def observe(self, clients, infos):
+                self.teams = [info["team"] for info in infos]
+
+            def __call__(self, chosen, candidates):
+                there = [self.teams[i] for i in chosen]
+                return np.array([-there.count(self.teams[i]) for i in candidates], dtype=float)
+
+
+        BippoConfig().training(sampler="odds").set_term(FewerOfATeam, weight=2.0)
+    """
+
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027
+        """Reads what the live clients report before a round; indices of this round are those of these sequences.
+
+        Args:
+            clients: ``[N]`` names of the clients, the same for all stays of one.
+            infos: ``[N]`` latest info of each.
+        """
+
+    @abstractmethod
+    def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
+        """Scores the candidates of one pick, the higher the better.
+
+        Args:
+            chosen: Indices of the clients picked so far, in the order picked; empty at the first pick.
+            candidates: ``int64[K]`` indices of the clients that are affordable.
+
+        Returns:
+            ``float64[K]``, NaN for a candidate of which nothing is known: it counts as the average one.
+        """
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what it remembers from round to round, as plain Python and NumPy values; nothing by default."""
+        return {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Restores a ``state`` that ``get_state`` returned."""
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Returns ``(values - mean) / std`` over those of ``float64[K]`` that are no NaN; 0 for NaN and equal values."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return np.zeros(len(values))
+    mean, spread = values[known].mean(), values[known].std()
+    if spread <= 1e-9 * np.abs(values[known]).max():  # nothing but rounding
+        return np.zeros(len(values))
+    return np.where(known, (values - mean) / spread, 0.0)

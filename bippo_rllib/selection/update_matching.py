@@ -1,0 +1,131 @@
+"""Update matching: the clients of a round whose updates together come closest to everybody's. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.selection.set_score import SetScore
+
+#: Updates whose median length tells how far training has come, and the fewest that do.
+RECENT, FEWEST = 20, 4
+
+
+class UpdateMatching(SetScore):
+    """Scores a candidate by how well the mean update of the clients picked and itself matches that of all clients.
+
+    Every client has a profile ``P``, a sketch of what its training changed of the model per training sample; it is
+    replaced whenever the client trains. A candidate i, beside the clients S picked so far, has the score
+
+        2 <m, t> - length_penalty * |m|**2
+
+    with ``m`` the mean profile of S and i, weighted by data size, and ``t`` the mean profile of all live clients. At
+    ``length_penalty`` 1 this is, but for a constant, minus the squared distance of ``m`` from ``t``: clients whose
+    updates cancel each other's bias are picked together, whatever the labels behind them, of which nothing is told.
+    Below 1 long updates are penalised less: wrong labels make short ones.
+
+    Updates get shorter as training goes on. A new profile is scaled by the median length of the first profiles over the
+    median length of the last ``RECENT`` updates, so that old and new ones can be compared. A client without a profile,
+    such as one that joined and has not trained, is neither preferred nor put back.
+
+    Related: DivFL (Balakrishnan et al., ICLR 2022), which covers gradients by facility location; "Emulating Full
+    Participation" (arXiv:2405.13584).
+
+    Args:
+        key: Info key of a client's sketch, ``float[size]`` in the round after it trained, else None.
+        size_key: Info key of a client's data size.
+        length_penalty: In the formula above, at least 0.
+
+    Raises:
+        ValueError: If ``length_penalty`` is no finite number of at least 0.
+    """
+
+    def __init__(
+        self, key: str = "update_profile", *, size_key: str = "num_samples", length_penalty: float = 0.5
+    ) -> None:
+        if not 0.0 <= length_penalty < np.inf:
+            raise ValueError(f"length_penalty is {length_penalty}; it must be finite and at least 0")
+        self.key, self.size_key, self.length_penalty = key, size_key, float(length_penalty)
+        self._profiles: dict[str, np.ndarray] = {}
+        self._first_length: float | None = None
+        self._recent: list[float] = []
+
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Takes over the profiles of clients that have trained since, and prepares the scores of a round.
+
+        Raises:
+            ValueError: If an info lacks a key, or a sketch has another size than the others or is not finite.
+        """
+        for key in (self.key, self.size_key):
+            lacking = [client for client, info in zip(clients, infos, strict=True) if key not in info]
+            if lacking:
+                raise ValueError(
+                    f"the info of {lacking[0]!r} has no {key!r}, which UpdateMatching needs; with envs.FederatedRounds "
+                    "set update_profile_size"
+                )
+        sketches = {c: info[self.key] for c, info in zip(clients, infos, strict=True) if info[self.key] is not None}
+        self._take_over({client: self._checked(client, sketch) for client, sketch in sketches.items()})
+        self._prepare(clients, np.array([info[self.size_key] for info in infos], dtype=np.float64))
+
+    def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
+        """See ``SetScore``."""
+        if not self._known.any():
+            return np.full(len(candidates), np.nan)
+        base = self._weighted[list(chosen)].sum(axis=0)
+        number = self._sizes[[i for i in chosen if self._known[i]]].sum()
+        together = number + self._sizes[candidates]
+        along = (base @ self._target + self._along[candidates]) / together
+        squared = (base @ base + 2.0 * self._weighted[candidates] @ base + self._squared[candidates]) / together**2
+        return np.where(self._known[candidates], 2.0 * along - self.length_penalty * squared, np.nan)
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns all profiles, and the lengths that scale new ones."""
+        profiles = {client: profile.copy() for client, profile in self._profiles.items()}
+        return {"profiles": profiles, "first_length": self._first_length, "recent": list(self._recent)}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores a ``state`` that ``get_state`` returned."""
+        self._profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
+        self._first_length, self._recent = state["first_length"], list(state["recent"])
+
+    def _checked(self, client: str, sketch: Any) -> np.ndarray:
+        profile = np.asarray(sketch, dtype=np.float64)
+        known = next(iter(self._profiles.values()), profile)
+        if profile.shape != known.shape or profile.ndim != 1 or not np.isfinite(profile).all():
+            raise ValueError(
+                f"{client!r} has {self.key} of shape {profile.shape}; it must be {len(known)} finite numbers, as those "
+                "of the others are"
+            )
+        return profile
+
+    def _take_over(self, updates: Mapping[str, np.ndarray]) -> None:
+        """The first profiles as they are, later ones scaled."""
+        if not updates:
+            return
+        lengths = [float(np.linalg.norm(update)) for update in updates.values()]
+        if self._first_length is None:
+            self._first_length = float(np.median(lengths))
+            self._profiles.update(updates)
+            return
+        self._recent = [*self._recent, *lengths][-RECENT:]
+        is_enough, median = len(self._recent) >= FEWEST, float(np.median(self._recent))
+        scale = self._first_length / median if is_enough and median > 0.0 else 1.0
+        for client, update in updates.items():
+            if is_enough or client not in self._profiles:
+                self._profiles[client] = update * scale
+
+    def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
+        """What does not change from pick to pick."""
+        self._known = np.array([client in self._profiles for client in clients])
+        width = len(next(iter(self._profiles.values()), ()))
+        profiles = np.zeros((len(clients), width))
+        for i, client in enumerate(clients):
+            if client in self._profiles:
+                profiles[i] = self._profiles[client]
+        self._sizes = sizes
+        self._target = profiles[self._known].mean(axis=0) if self._known.any() else np.zeros(width)
+        self._weighted = profiles * sizes[:, None]
+        self._along = self._weighted @ self._target
+        self._squared = np.square(self._weighted).sum(axis=1)

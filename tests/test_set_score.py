@@ -1,0 +1,186 @@
+"""Set scores in the sampler, in a configuration, and update matching, recomputed independently."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_envs import Workers
+
+import envs
+from bippo_rllib import BippoConfig, BudgetSampler, SetScore, UpdateMatching
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+from bippo_rllib.selection.set_score import standardised
+from experiments.methods import METHODS
+
+
+def alternating(chosen, candidates):
+    """Likes even and odd clients in turn; knows nothing of client 3."""
+    wanted = len(chosen) % 2
+    return np.where(candidates == 3, np.nan, (candidates % 2 == wanted).astype(float))
+
+
+CLIENTS = st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 5.0)), min_size=1, max_size=12)
+
+
+@given(CLIENTS, st.floats(0.0, 20.0), st.floats(-5.0, 5.0), st.booleans(), st.integers(0, 99))
+def test_the_selection_fits_the_budget_and_is_maximal_whatever_the_set_score(clients, budget, weight, explore, seed):
+    scores, costs = (np.array(column) for column in zip(*clients, strict=True))
+    sampler = BudgetSampler("odds", set_weight=weight, seed=seed)
+    selected = sampler.select(scores, costs, budget, explore, set_score=alternating)
+    assert len(set(selected.tolist())) == len(selected)
+    limit, spent = budget * (1 + BUDGET_TOLERANCE), sum(costs[selected])
+    assert spent <= limit
+    assert all(spent + costs[i] > limit for i in range(len(costs)) if i not in selected)
+
+
+def test_a_pick_is_drawn_in_proportion_to_odds_times_the_exponential_of_the_set_score():
+    # (1, 0, 0) has mean 1/3 and standard deviation sqrt(2)/3, so z is (1.41421, -0.70711, -0.70711). With odds 1, 1, 3
+    # and weight 1 the probabilities are in proportion to e**1.41421, e**-0.70711, 3 e**-0.70711.
+    weights = np.exp([np.sqrt(2), -np.sqrt(0.5), -np.sqrt(0.5)]) * [1, 1, 3]
+    sampler = BudgetSampler("odds", set_weight=1.0, seed=0)
+    first = lambda chosen, candidates: (candidates == 0).astype(float)  # noqa: E731
+    picks = [sampler.select([0.5, 0.5, 0.75], [1, 1, 1], 1.0, set_score=first)[0] for _ in range(20_000)]
+    np.testing.assert_allclose(np.bincount(picks) / 20_000, weights / weights.sum(), atol=0.012)
+    assert sampler.select([0.5, 0.5, 0.75], [1, 1, 1], 1.0, explore=False, set_score=first).tolist() == [0]
+
+
+@given(CLIENTS, st.integers(0, 99))
+def test_without_weight_it_changes_nothing(clients, seed):
+    scores, costs = (np.array(column) for column in zip(*clients, strict=True))
+    plain, with_score = (BudgetSampler("odds", outside_odds=1.0, seed=seed) for _ in range(2))
+    selected = plain.select(scores, costs, 6.0)
+    np.testing.assert_array_equal(selected, with_score.select(scores, costs, 6.0, set_score=alternating))
+
+
+def test_who_is_unknown_counts_as_the_average():
+    np.testing.assert_allclose(standardised(np.array([1.0, np.nan, 3.0])), [-1.0, 0.0, 1.0])
+    for values in ([np.nan, np.nan], [0.1 + 0.2, 0.3], [2.0]):
+        assert standardised(np.array(values)).tolist() == [0.0] * len(values)
+
+
+def infos_of(profiles, sizes):
+    return [{"update_profile": p, "num_samples": n} for p, n in zip(profiles, sizes, strict=True)]
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 5), st.floats(0.0, 2.0))
+def test_a_set_is_scored_by_its_mean_update_beside_everybodys(seed, number, width, penalty):
+    rng = np.random.default_rng(seed)
+    profiles, sizes = rng.normal(size=(number, width)), rng.integers(1, 60, number)
+    score = UpdateMatching(length_penalty=penalty)
+    score.observe([f"c{i}" for i in range(number)], infos_of(profiles, sizes))
+    chosen = rng.permutation(number)[: rng.integers(0, number)].tolist()
+    candidates = np.array([i for i in range(number) if i not in chosen])
+    target = profiles.mean(axis=0)
+    for value, i in zip(score(chosen, candidates), candidates, strict=True):
+        mean = np.average(profiles[[*chosen, i]], axis=0, weights=sizes[[*chosen, i]])
+        assert value == pytest.approx(2 * mean @ target - penalty * mean @ mean, abs=1e-9)
+
+
+def test_at_length_penalty_1_the_closest_mean_wins():
+    # Mean profile (0, 0, 0): beside client 0 only its mirror image leads there, whatever the lengths of the others.
+    profiles = [np.array(p) for p in ([2.0, 0, 0], [-2.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0])]
+    score = UpdateMatching(length_penalty=1.0)
+    score.observe(list("abcd"), infos_of(profiles, [10] * 4))
+    assert np.argmax(score([0], np.array([1, 2, 3]))) == 0
+
+
+def test_profiles_are_replaced_and_scaled_as_updates_get_shorter():
+    one = np.array([1.0, 0.0])
+    score = UpdateMatching()
+    clients = list("abcde")
+    score.observe(clients, infos_of([4 * one, 4 * one, 2 * one, 4 * one, None], [1] * 5))  # the first have length 4
+    score.observe(clients, infos_of([one, None, one, None, one], [1] * 5))  # three later ones: too few to scale by
+    profiles = score.get_state()["profiles"]
+    assert [profiles[c].tolist() for c in "abcde"] == [[4, 0], [4, 0], [2, 0], [4, 0], [1, 0]]
+    score.observe(clients, infos_of([None, 2 * one, None, None, None], [1] * 5))  # lengths 1, 1, 1, 2: median 1
+    assert score.get_state()["profiles"]["b"].tolist() == [8.0, 0.0]
+
+
+def test_a_client_without_a_profile_is_neither_preferred_nor_put_back():
+    score = UpdateMatching()
+    score.observe(["a", "b"], infos_of([None, None], [5, 5]))
+    assert np.isnan(score([], np.array([0, 1]))).all()
+    score.observe(["a", "b", "c"], infos_of([np.ones(2), -np.ones(2), None], [5, 5, 5]))
+    assert np.isnan(score([0], np.array([1, 2]))).tolist() == [False, True]
+    known = score([0], np.array([1]))
+    assert score([0, 2], np.array([1])) == pytest.approx(known)  # who is unknown adds nothing to the set
+
+
+@pytest.mark.parametrize("sketch", [np.ones(3), np.array([1.0, np.nan]), np.ones((1, 2)), 1.0])
+def test_a_sketch_of_another_size_is_refused_and_changes_nothing(sketch):
+    score = UpdateMatching()
+    score.observe(["a", "b"], infos_of([np.ones(2), np.zeros(2)], [5, 5]))
+    before = score.get_state()
+    with pytest.raises(ValueError, match=r"'b' has update_profile .* it must be 2 finite numbers"):
+        score.observe(["a", "b"], infos_of([2 * np.ones(2), sketch], [5, 5]))
+    np.testing.assert_equal(score.get_state(), before)
+
+
+class FewerOfAKind(SetScore):
+    """Prefers workers of the cost of which fewer have been picked."""
+
+    def observe(self, clients, infos):
+        assert len(clients) == len(infos) and all(client.startswith("worker_") for client in clients)
+        self._costs = np.array([info["cost"] for info in infos])
+
+    def __call__(self, chosen, candidates):
+        return np.array([-np.sum(self._costs[list(chosen)] == self._costs[i]) for i in candidates], dtype=float)
+
+
+def test_an_environment_of_another_kind_has_a_set_score_of_its_own(ray_session):
+    config = BippoConfig().environment(Workers, env_config={"num_workers": 6, "rounds": 50, "budget": 3.0})
+    algo = config.training(sampler="odds").set_term(FewerOfAKind, weight=50.0).debugging(seed=1).build_algo()
+    mixed = 0
+    for _ in range(20):
+        algo.train()
+        acting = [int(agent[-2:]) for agent, action in algo.parallel_env.last_actions.items() if action]
+        mixed += {client % 2 for client in acting} == {0, 1}
+    # A cheap one and a dear one fill the budget of 3; two cheap ones are followed by a third or nobody.
+    assert mixed == 20
+    algo.stop()
+
+
+def test_a_restored_run_goes_on_as_an_unbroken_one(ray_session, tmp_path):
+    keywords = {"num_clients": 8, "train_samples": 20, "test_samples": 10, "budget_share": 0.4, "local_epochs": 1}
+    keywords = METHODS["bippo-s"].with_requirements({**keywords, "rounds": 20, "executor": "serial"})
+    config = METHODS["bippo-s"].make_config().environment(envs.parallel_env, env_config=keywords).debugging(seed=3)
+    algo = config.build_algo()
+    for _ in range(5):
+        algo.train()
+    restored = type(algo).from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
+    for _ in range(5):
+        for each in (algo, restored):
+            each.train()
+        assert algo.parallel_env.last_round == restored.parallel_env.last_round
+    for each in (algo, restored):
+        each.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.set_term(UpdateMatching).training(sampler="greedy"), "needs sampler='odds'"),
+        (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0, but there is no set score"),
+        (lambda c: c.set_term(UpdateMatching, weight=float("nan")), "set_weight is nan; it must be a finite number"),
+        (lambda c: c.set_term("matching"), "set_score is 'matching'; it must make a SetScore"),
+        (lambda c: c.prior(weight=0.0, only_lowers=True), "prior_only_lowers is True, but prior_weight is 0"),
+    ],
+)
+def test_settings_that_would_not_be_honoured_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change(BippoConfig().environment(Workers).training(sampler="odds")).validate()
+
+
+def test_other_strategies_and_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="a set score needs the sampler strategy 'odds', this is 'greedy'"):
+        BudgetSampler("greedy").select([0.5], [1.0], 1.0, set_score=alternating)
+    with pytest.raises(ValueError, match="set_weight is inf"):
+        BudgetSampler("odds", set_weight=float("inf"))
+    with pytest.raises(ValueError, match="length_penalty is -1"):
+        UpdateMatching(length_penalty=-1)
+    with pytest.raises(ValueError, match=r"the info of 'a' has no 'update_profile'.* set update_profile_size"):
+        partial(UpdateMatching)().observe(["a"], [{"num_samples": 3}])
