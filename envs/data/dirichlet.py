@@ -9,6 +9,8 @@ import numpy as np
 from envs.rng import keyed_rng
 
 _TRIES = 100
+#: With this alpha all clients get nearly the same of each class.
+_NEARLY_EVEN = 1e4
 
 
 def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
@@ -21,8 +23,19 @@ def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: floa
         ``int64[num_clients, num_classes]``.
 
     Raises:
-        ValueError: If some client is left without a sample.
+        ValueError: If some client is left without a sample; suggests a larger ``alpha`` only where one would do.
     """
+    if (counts := _counts_without_empty(sizes, available, alpha)) is not None:
+        return counts
+    raising = alpha < _NEARLY_EVEN and _counts_without_empty(sizes, available, _NEARLY_EVEN) is not None
+    raise ValueError(
+        f"alpha={alpha} left a client without samples in all of {_TRIES} draws for {len(sizes)} clients and "
+        f"{sum(sizes)} samples; raise {'alpha or ' if raising else ''}train_samples, or lower num_clients"
+    )
+
+
+def _counts_without_empty(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray | None:
+    """The first draw in which every client holds a sample, or None if no draw is one."""
     num_clients, num_classes = len(sizes), len(available)
     totals = _rounded(available / available.sum(), sum(sizes))
     for attempt in range(_TRIES):
@@ -31,10 +44,7 @@ def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: floa
         counts = np.stack([_rounded(share, total) for share, total in zip(shares, totals, strict=True)], axis=1)
         if counts.sum(axis=1).min() > 0:
             return counts
-    raise ValueError(
-        f"alpha={alpha} left a client without samples in all of {_TRIES} draws for {num_clients} clients and "
-        f"{sum(sizes)} samples; raise alpha or train_samples, or lower num_clients"
-    )
+    return None
 
 
 def counts_over_labels(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
