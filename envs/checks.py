@@ -19,6 +19,11 @@ def one_line(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
+def described(error: BaseException) -> str:
+    """Returns the kind and text of an error in one line, such as ``KeyError: 'x'``; ``MemoryError`` without a text."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+
+
 def one_of(name: str, value: Any, choices: Any) -> None:
     """``value`` is one of ``choices``."""
     if value not in tuple(choices):  # a tuple also takes what has no hash

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from envs.checks import described
+
 #: Fields of a ``FederationConfig`` that may be ``MODULE:NAME``.
 OWN_CODE_FIELDS = ("dataset", "model", "energy_meter")
 
@@ -40,7 +42,7 @@ def import_name(what: str, text: str) -> Any:
         raise
     except BaseException as error:  # whatever a user's module does while it is imported, ``sys.exit`` included
         raise ValueError(
-            f"{what} {text}: cannot import {module_name} ({_in_one_line(error)}); run from the folder that holds it, "
+            f"{what} {text}: cannot import {module_name} ({described(error)}); run from the folder that holds it, "
             "or install it"
         ) from error
     if not hasattr(module, name):
@@ -62,8 +64,4 @@ def own_code(what: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit would end the process as if all were well
-        raise ValueError(f"{what}: {_in_one_line(error)}") from error
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        raise ValueError(f"{what}: {described(error)}") from error

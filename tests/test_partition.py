@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -141,6 +143,16 @@ def test_fewer_than_three_classes_are_refused():
         make_partition("paper", np.array([0, 1]), np.array([0, 1]), 2, [1], [1])
 
 
-def test_an_alpha_that_leaves_clients_empty_is_refused():
-    with pytest.raises(ValueError, match=r"alpha=0.001 left a client without samples"):
-        make_partition("dirichlet_over_clients", TRAIN, TEST, 10, [10] * 50, [2] * 50, alpha=0.001)
+@pytest.mark.parametrize(
+    ("samples", "alpha", "fix"),
+    [
+        (10, 0.001, "raise alpha or train_samples, or lower num_clients"),
+        (1, 0.5, "raise train_samples, or lower num_clients"),
+        (1, 1e9, "raise train_samples, or lower num_clients"),
+    ],
+)
+def test_an_alpha_that_leaves_clients_empty_is_refused_with_what_helps(samples, alpha, fix):
+    with pytest.raises(
+        ValueError, match=rf"^alpha={re.escape(str(alpha))} left a client without samples in all of 100 .*; {fix}$"
+    ):
+        make_partition("dirichlet_over_clients", TRAIN, TEST, 10, [samples] * 50, [2] * 50, alpha=alpha)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Some readers put what they found into the reason, however long it is.
+_MAX_LENGTH = 300
+
 
 @contextmanager
 def reading(path: object, advice: str) -> Iterator[None]:
@@ -17,4 +20,5 @@ def reading(path: object, advice: str) -> Iterator[None]:
         yield
     except Exception as error:
         why = " ".join(str(error).split()) or type(error).__name__
+        why = why if len(why) <= _MAX_LENGTH else f"{why[:_MAX_LENGTH]} ..."
         raise ValueError(f"cannot read {path}: {why}; {advice}") from error

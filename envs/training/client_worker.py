@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from envs.checks import described
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
 from envs.rng import RoundKey, keyed_rng, keyed_seed
@@ -109,8 +110,7 @@ class ClientWorker:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a user's model does, the user has to know which client it was
-            detail = " ".join(str(error).split())
-            reason = f"client {client} failed in round {key.round}: {type(error).__name__}: {detail}"
+            reason = f"client {client} failed in round {key.round}: {described(error)}"
         return aggregation.without(ClientFailure(client, reason), self._weights.get())
 
     def _update_profiles(

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envs.checks import not_negative
+from envs.checks import described, not_negative
 from envs.imports import import_name, is_import
 from envs.training.energy_counters import COUNTERS
 
@@ -89,11 +89,12 @@ class EnergyMeter:
     def _reading(self) -> float:
         try:
             joules = self._read_j()
-        except Exception as error:  # whatever a user's function or a driver does
-            why = " ".join(f"{type(error).__name__}: {error}".split())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a driver or a user's function does, ``sys.exit`` included
             if self._was_read:
-                raise MissingReading(why) from error
-            raise ValueError(f"energy_meter {self._name} cannot be read: {why}") from error
+                raise MissingReading(described(error)) from error
+            raise ValueError(f"energy_meter {self._name} cannot be read: {described(error)}") from error
         not_negative(f"what energy_meter {self._name} returned", joules)
         self._was_read = True
         return float(joules)

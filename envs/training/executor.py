@@ -79,5 +79,5 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (AssertionError, RuntimeError, NotImplementedError) as error:
-        message = str(error).splitlines()[0]
-        raise ValueError(f"device {device!r} cannot be used: {message}; use device='cpu'") from error
+        why = next(iter(str(error).splitlines()), type(error).__name__)  # torch adds a trace of its own
+        raise ValueError(f"device {device!r} cannot be used: {why}; use device='cpu'") from error
