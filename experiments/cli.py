@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from experiments.results.files import check_writable
-from experiments.results.naming import close_matches, look_up
+from experiments.results.naming import close_matches, look_up, printable
 from experiments.scenario import Scenario
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+
+_LONGEST_LINE = 2_000
 
 T = TypeVar("T")
 
@@ -158,8 +160,13 @@ def new_results_dir(asked: Path | None, name: str, *patterns: str) -> Path:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error without line breaks; what is not about the input also says its type."""
-    text = " ".join(str(error).split())
+    """The message of an error in one line that a terminal can show; what is not about the input also says its type.
+
+    Of a message that quotes something endless, the beginning and the end are kept.
+    """
+    text = printable(" ".join(str(error).split()))
+    if len(text) > _LONGEST_LINE:
+        text = f"{text[: _LONGEST_LINE // 2]} ... {text[-_LONGEST_LINE // 2 :]}"
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 

@@ -174,7 +174,10 @@ def command_line(module: str, argv: Sequence[str]) -> str:
 def churn_traces(info: RunInfo) -> dict[str, str]:
     """SHA-256 of each churn trace file that a study reads, by path; "unreadable" where it cannot be."""
     named = [info.federation.get("churn_trace"), *(draw.get("env.churn_trace") for draw in from_text(info.draws))]
-    return {str(path): _sha256_or_unreadable(Path(path)) for path in dict.fromkeys(named) if path}
+    return {
+        str(path): _sha256_or_unreadable(Path(path))
+        for path in dict.fromkeys(path for path in named if path and isinstance(path, str))
+    }
 
 
 def _sha256_or_unreadable(path: Path) -> str:
