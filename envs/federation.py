@@ -162,6 +162,7 @@ class Federation:
             probing_j=probing_j,
             selection_j=selecting_j + self.cost_model.learning_j * len(selected),
             measured_j=read_j,
+            meter_warnings=self._meter_warnings.take(),
         )
         state.set_flags(trained, failed, dropped)
         state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)

@@ -31,6 +31,8 @@ class RoundResult:
         selection_j: Joules of ``energy_j`` that selecting, and learning from those that trained or failed, took.
         measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula, if nobody trained or
             if a reading is missing. Not part of equality.
+        meter_warnings: What was wrong with ``energy_meter`` for the first time in the round, or in round 0 before it.
+            Not part of equality.
     """
 
     round: int
@@ -51,3 +53,4 @@ class RoundResult:
     failed: tuple[int, ...] = ()
     selection_j: float = 0.0
     measured_j: float | None = field(default=None, compare=False)
+    meter_warnings: tuple[str, ...] = field(default=(), compare=False)

@@ -364,6 +364,9 @@ def test_a_meter_that_counts_nothing_is_named_once(mine, caplog):
     env.reset(seed=1)
     env.step({"client_000": 1})
     (message,) = [record.getMessage() for record in caplog.records]
+    assert env.last_round.meter_warnings == (message,)
+    env.step({"client_000": 1})
+    assert env.last_round.meter_warnings == ()
     assert message.startswith("energy_meter my_meter:joules counted nothing while client_000 and 3 more trained in rou")
     assert env.costs_j.tolist() == [upload_j(env)] * 4 and env.last_round.measured_j == 0.0
 

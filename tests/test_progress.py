@@ -113,6 +113,19 @@ def screen(written: str) -> list[str]:
     return lines
 
 
+@pytest.mark.parametrize("out", [io.StringIO(), Terminal()])
+def test_what_is_wrong_with_a_meter_stays(out: io.StringIO) -> None:
+    progress = Progress(rounds=10, num_trials=1, name_width=12, out=out, clock=lambda: 0.0)
+    trial = FakeTrial("bippo-seed7")
+    progress.on_trial_start(1, [], trial)
+    progress.on_trial_result(2, [], trial, result(1) | {"meter_warnings": ["energy_meter m counted nothing"]})
+    progress.on_trial_result(3, [], trial, result(2) | {"meter_warnings": []})
+    progress.close()
+    before, _, after = out.getvalue().partition("bippo-seed7: energy_meter m counted nothing\n")
+    assert before == "" if not out.isatty() else before.endswith("\x1b[J")  # what is drawn next does not erase it
+    assert ("round  1/10" in after.split("\n")[0]) == out.isatty()
+
+
 def test_time_left_is_not_guessed_from_nothing() -> None:
     assert overall_line(0, 600, 0, 6, 12.0).endswith("elapsed 0:12   estimating time left")
     # A tenth took 12 minutes: nine times as much is left, 1 h 48 min.

@@ -34,6 +34,7 @@ class MeterWarnings:
     def __init__(self, meter: str, names: Sequence[str]) -> None:
         self._meter, self._names = meter, names
         self._said: set[str] = set()
+        self._new: list[str] = []
 
     def check(self, trained: WeightedSum, round_index: int) -> None:
         """Looks at what was read in a round."""
@@ -48,6 +49,11 @@ class MeterWarnings:
             fix = "choose a meter that counts faster, give clients more to train, or use energy_meter='formula'"
             self._warn("still", f"counted nothing while {self._trained(still, round_index)}: {cheap}; {fix}")
 
+    def take(self) -> tuple[str, ...]:
+        """Returns the warnings since the last call."""
+        new, self._new = tuple(self._new), []
+        return new
+
     def _trained(self, clients: Sequence[int], round_index: int) -> str:
         others = f" and {len(clients) - 1} more" if len(clients) > 1 else ""
         return f"{self._names[clients[0]]}{others} trained in round {round_index}"
@@ -55,4 +61,5 @@ class MeterWarnings:
     def _warn(self, kind: str, what: str) -> None:
         if kind not in self._said:
             self._said.add(kind)
-            logger.warning("energy_meter %s %s (said once)", self._meter, what)
+            self._new.append(f"energy_meter {self._meter} {what} (said once)")
+            logger.warning("%s", self._new[-1])

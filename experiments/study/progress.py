@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -129,6 +129,7 @@ class Progress(tune.Callback):
         shown.round, shown.state = int(result["round"]), "running"
         shown.accuracy, shown.energy_total_j = float(result["mean_accuracy"]), float(result["energy_total_j"])
         self.warmup_energy_j[name] = float(result["warmup_energy_j"])
+        self._say(f"{name}: {warning}" for warning in result.get("meter_warnings", ()))
 
     def on_trial_complete(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
         """Says that the trial is done, or was stopped early."""
@@ -169,10 +170,15 @@ class Progress(tune.Callback):
 
     def _finish(self, trial: TrialProgress, state: str) -> None:
         trial.state = state
-        self._erase()
-        self._print(trial_line(trial, self._rounds, self._width))
-        if self._live:
-            self._draw()
+        self._say([trial_line(trial, self._rounds, self._width)])
+
+    def _say(self, lines: Iterable[str]) -> None:
+        """Prints lines that stay."""
+        for line in lines:
+            self._erase()
+            self._print(line)
+            if self._live:
+                self._draw()
 
     def _draw(self) -> None:
         self._drawn_at = self._clock()

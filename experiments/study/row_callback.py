@@ -90,6 +90,7 @@ class RowCallback(RLlibCallback):
             result["budget_share"] = row["energy_j"] / row["budget_j"]
         result[TRAINED_BY_KIND] = {name: len(kind.intersection(row["trained"])) for name, kind in self._kinds.items()}
         result["warmup_energy_j"] = float(algorithm.parallel_env.warmup_energy_j)
+        result["meter_warnings"] = list(algorithm.parallel_env.last_round.meter_warnings)
 
     def flush(self) -> None:
         """Writes rows that are not on disk yet."""
