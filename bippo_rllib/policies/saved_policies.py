@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
+import pickletools
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import CENTRAL
 
 _MODULES = Path("learner_group", "learner", "rl_module")
@@ -111,19 +117,45 @@ def read_policies(folder: str | Path) -> SavedPolicies:
     Of a checkpoint, which holds pickles, this one file is read, and of that arrays only: no code in it is run.
 
     Raises:
-        ValueError: If there are none.
+        ValueError: If there are none, they are damaged or their numbers are not finite; in one line.
     """
     file = policies_file(folder)
     try:
-        with file.open("rb") as opened:
-            state = _ArraysOnly(opened).load()
-        central = file.parent.name == CENTRAL
-        example = state["parameters"] if central else next(iter(state.values()))
-        hidden_size, obs_dim = example["actor.0.weight"].shape
-        clients = state["clients"] if central else state
-        return SavedPolicies(Path(folder), PolicyShape(tuple(clients), obs_dim, hidden_size, central), state)
+        content = file.read_bytes()
+        _check_opcodes(content)
+        state = _ArraysOnly(io.BytesIO(content)).load()
+        return SavedPolicies(Path(folder), _checked_shape(state, file.parent.name == CENTRAL), state)
     except Exception as error:
-        raise ValueError(f"{file} holds no policies: {type(error).__name__}: {error}") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        raise ValueError(f"{file} holds no policies: {reason}") from error
+
+
+def _checked_shape(state: Any, central: bool) -> PolicyShape:
+    """What policies ``state`` has; each must have all arrays of a policy, of one size and of finite numbers."""
+    policies = {CENTRAL: state["parameters"]} if central else dict(state)
+    clients = state["clients"] if central else list(policies)
+    names = isinstance(clients, list) and all(isinstance(client, str) for client in clients)
+    if not names or not clients or len(set(clients)) < len(clients):
+        raise ValueError(f"its clients are {reprlib.repr(clients)}; expected different names")
+    generation = state["generation"] if central else 0
+    if type(generation) is not int or not 0 <= generation < 2**63:
+        raise ValueError(f"its generation is {reprlib.repr(generation)}; expected a whole number")
+    hidden_size, obs_dim = next(iter(policies.values()))["actor.0.weight"].shape
+    shapes = ParameterLayout(obs_dim, hidden_size, len(clients) if central else 2).shapes
+    for policy_id, arrays in policies.items():
+        found = {name: (array.shape, array.dtype == np.float32) for name, array in arrays.items()}
+        if found != {name: (shape, True) for name, shape in shapes.items()}:
+            raise ValueError(f"{policy_id!r} is no float32 policy of {hidden_size} hidden units and {obs_dim} inputs")
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError(f"{policy_id!r} has weights that are no finite numbers: the run that saved it diverged")
+    return PolicyShape(tuple(clients), obs_dim, hidden_size, central)
+
+
+def _check_opcodes(content: bytes) -> None:
+    """Refuses a pickle that is cut off, or numbers what it remembers so that Python would make room for gigabytes."""
+    for opcode, argument, _ in pickletools.genops(content):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) >= len(content):
+            raise pickle.UnpicklingError(f"it remembers something as number {argument}")
 
 
 class _ArraysOnly(pickle.Unpickler):
