@@ -16,7 +16,7 @@ import envs
 from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking, Reward
 from bippo_rllib.deploy import observing
 from bippo_rllib.deploy.rewards import REWARD_NAMES, reward_of
-from bippo_rllib.flower import CLIENT, client_of
+from bippo_rllib.flower.node_reports import CLIENT, client_of
 from bippo_rllib.selection import budget_sampler
 from envs import FederationConfig, observation
 from envs.agent_ids import agent_id, client_name, client_names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import random
 import resource
@@ -19,6 +20,7 @@ from bippo_rllib import BudgetSampler, ClientSelector, Reward
 from bippo_rllib.deploy import selector_file
 from bippo_rllib.deploy.selector_fields import FIELDS
 from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.selection.representativeness import Prior
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,7 @@ def loaded_or_refused(file: Path) -> ClientSelector | None:
     "make",
     [
         used_selector,
+        lambda: used_selector(prior=Prior("accuracy", -1.5, 0.0, only_lowers=True)),
         toy_selector,
         lambda: toy_selector(0),
         lambda: used_selector(prior=None, reward=None, explore=False, trains=["client_001"]),
@@ -239,8 +242,14 @@ def test_a_sampler_of_ones_own_class_selects(good):
     assert sorted(selector.select(toy_reports(), 9.0)) == sorted(toy_reports())
 
 
-def test_the_table_knows_every_setting_of_an_update():
+def test_the_table_knows_every_setting():
+    """Of a sampler but its seed, whose generator is in the file, and the weight of a set score, which is refused."""
+    sampler = [name for name in inspect.signature(BudgetSampler).parameters if name not in ("seed", "set_weight")]
+    assert list(FIELDS["sampler"]) == list(selector_file._SAMPLER) == sampler
     assert list(FIELDS["settings"]) == [field.name for field in fields(PPOSettings)]
+    assert list(FIELDS["reward"].table) == [field.name for field in fields(Reward)]
+    prior = [field.name for field in fields(Prior) if field.name != "record"]
+    assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_file._PRIOR, "clients"]
 
 
 def test_records_are_plain_json(good):

@@ -19,7 +19,8 @@ from bippo_rllib import (
     Reward,
 )
 from bippo_rllib.learning.learner import BippoLearner
-from envs.rules.reward import LEAVE_ONE_OUT, REWARDS
+from envs import federation
+from envs.rules.reward import OWN_EFFECT, REWARDS, TEAM_REWARDS, effect_reward
 
 
 def picks_of_next_step(algo):
@@ -67,7 +68,9 @@ def test_a_priors_records_go_on_whoever_names_the_policies_and_whatever_the_unit
     config = BippoConfig().environment(
         Readings, env_config={"num_workers": 5, "rounds": 100, "key": key, "unit": -50.0 if key == "samples" else 100.0}
     )
-    config.prior(key, weight=2.0).training(sampler="odds").debugging(seed=7, log_level="ERROR")
+    config.prior(key, weight=2.0, only_lowers=mapping is None).training(sampler="odds").debugging(
+        seed=7, log_level="ERROR"
+    )
     algo = (config.multi_agent(policy_mapping_fn=mapping) if mapping else config).build_algo()
     for _ in range(6):
         algo.train()
@@ -145,8 +148,14 @@ def test_a_prior_of_the_users_own_pipeline_is_deployed(ray_session, tmp_path):
 def test_a_report_is_worth_what_it_is_worth_in_the_environment(ray_session, tmp_path, monkeypatch, name, base):
     """Also where the environment comes from a creator that says so nowhere in `env_config`."""
     worth: list[tuple[float, float]] = []
-    formula = REWARDS[name]
-    monkeypatch.setitem(REWARDS, name, lambda *a: worth.append((a[1] - a[0], formula(*a))) or worth[-1][1])
+
+    def noted(formula):
+        return lambda first, *more: worth.append((first, formula(first, *more))) or worth[-1][1]
+
+    if name in OWN_EFFECT:
+        monkeypatch.setattr(federation, "effect_reward", noted(effect_reward))
+    else:
+        monkeypatch.setitem(TEAM_REWARDS, name, noted(TEAM_REWARDS[name]))
     keywords = {**TINY, "rounds": 40, "seed": 7, "reward": name, "reward_base": base, "reward_target": 0.3}
     register_env("federation", lambda context: envs.parallel_env(**keywords))
     algo = BippoConfig().environment("federation").debugging(seed=7, log_level="ERROR").build_algo()
@@ -159,7 +168,7 @@ def test_a_report_is_worth_what_it_is_worth_in_the_environment(ray_session, tmp_
         algo.train()
         trained = [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
         assert sorted(chosen) == trained
-        if name == LEAVE_ONE_OUT:
+        if name in OWN_EFFECT:
             selector.report(trained, effects={c: effect for c, (effect, _) in zip(trained, worth, strict=True)})
         else:
             selector.report(trained, {client: report.accuracy for client, report in reports_of(algo).items()})

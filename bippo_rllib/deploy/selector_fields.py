@@ -71,7 +71,7 @@ FIELDS: Table = {
             "uinteger": whole(0, 2**32 - 1),
         },
     },
-    "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "clients": NAMES}),
+    "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
     "reward": Optional({"name": one_of(*REWARD_NAMES), "base": _POSITIVE, "target": _SHARE}),
     "explore": BOOLEAN,
     "trains": Optional(NAMES),

@@ -31,6 +31,7 @@ _KEY = "bippo_rllib"
 #: The array whose shape says how large policies are.
 _WEIGHTS = "actor.0.weight"
 _SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds")
+_PRIOR = ("key", "weight", "gain", "only_lowers")
 
 
 def pack(parts: SelectorParts) -> bytes:
@@ -65,7 +66,7 @@ def pack(parts: SelectorParts) -> bytes:
     if prior is not None:
         state = prior.record.get_state()
         clients = state.pop("clients")
-        record["prior"] = {"key": prior.key, "weight": prior.weight, "gain": prior.gain, "clients": clients}
+        record["prior"] = {name: getattr(prior, name) for name in _PRIOR} | {"clients": clients}
         arrays |= {f"prior.{name}": array for name, array in state.items()}
     if last is not None:
         arrays |= {f"last.{name}": array for name, array in vars(last).items() if name != "policy_ids"}
@@ -218,7 +219,7 @@ def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Selec
 
 
 def _prior(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Prior:
-    prior = Prior(record["key"], record["weight"], record["gain"])
+    prior = Prior(**{name: record[name] for name in _PRIOR})
     prior.record.set_state({"clients": record["clients"], **arrays})
     return prior
 

@@ -68,8 +68,6 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
         return f"the selection is a pipeline of {', '.join(kind.__name__ for kind in kinds)}"
     if own[-1].set_score is not None:
         return f"each pick is scored beside those before it ({type(own[-1].set_score).__name__})"
-    if len(own) == 2 and own[0].prior.only_lowers:
-        return "suggestions above one half count as one half"
     if type(own[-1].sampler) is not BudgetSampler:
         return f"the sampler is a {type(own[-1].sampler).__name__}"
     if unreachable := [policy_id for policy_id in learner.bank.slots if policy_of(policy_id) != policy_id]:
