@@ -146,12 +146,21 @@ def test_counters_that_hold_no_number_are_said_in_a_line(tmp_path, monkeypatch, 
     assert why.isprintable() and len(why) < 300
 
 
-@pytest.mark.parametrize("range_uj", [0, 4])
-def test_a_range_that_the_counter_is_beyond_is_said_in_a_line(tmp_path, monkeypatch, range_uj):
+@pytest.mark.parametrize(
+    ("energy_uj", "range_uj", "why"),
+    [
+        (5, 4, "energy_uj holds 5, beyond its range of 4 microjoules"),
+        (5, 0, "max_energy_range_uj holds 0; expected microjoules above 0"),
+        (0, 0, "max_energy_range_uj holds 0; expected microjoules above 0"),
+    ],
+)
+def test_a_range_that_cannot_be_right_is_said_in_a_line(tmp_path, monkeypatch, energy_uj, range_uj, why):
     monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
-    powercap(tmp_path, _0=("package-0", 5, range_uj))
-    meter, why = open_meter("rapl", "cpu")
-    assert meter is None and why.endswith(f"energy_uj holds 5, beyond its range of {range_uj} microjoules")
+    powercap(tmp_path, _0=("package-0", energy_uj, range_uj))
+    assert open_meter("rapl", "cpu") == (
+        None,
+        f"energy_meter rapl cannot be read, costs are the formula's: {tmp_path}/intel-rapl:0/{why}",
+    )
 
 
 def test_what_cannot_be_read_is_said_in_a_line(tmp_path, monkeypatch, fake_nvml):

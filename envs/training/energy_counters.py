@@ -80,6 +80,8 @@ class _Zone:
     def __init__(self, folder: Path) -> None:
         self._file = folder / "energy_uj"
         self._range_uj = _whole_number(folder / "max_energy_range_uj")
+        if self._range_uj == 0:
+            raise OSError(f"{folder / 'max_energy_range_uj'} holds 0; expected microjoules above 0")
         try:
             self._last_uj, self._counted_uj = self._now_uj(), 0
         except PermissionError:
