@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from experiments.results.files import check_writable
+from experiments.results.files import check_decoded, check_writable
 from experiments.results.naming import close_matches, look_up, printable
 from experiments.scenario import Scenario
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
@@ -37,7 +38,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **keywords)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse's, with a hint at the flags that may have been meant."""
+        """As argparse's, with a hint at the flags that may have been meant. Refuses bytes that are no text."""
+        for argument in sys.argv[1:] if args is None else args:
+            check_decoded(argument)
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flag = next((text for text in unknown if text.startswith("-")), "")
@@ -170,8 +173,16 @@ def one_line(error: BaseException) -> str:
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
+def print_on_any_terminal() -> None:
+    """Makes both streams write a sign in place of what their encoding lacks, such as ±; else printing would fail."""
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):  # which notebooks have replaced
+            stream.reconfigure(errors=errors)
+
+
 def exit_code(run: Callable[[], int]) -> int:
     """Runs a command; returns its exit code, or in one line what is wrong with the input or that it was interrupted."""
+    print_on_any_terminal()
     try:
         code = run()
         sys.stdout.flush()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from experiments.cli import refuse
+from experiments.cli import print_on_any_terminal, refuse
 from experiments.results.naming import unknown_name
 
 #: Command -> module of its ``main``, what ``python -m`` calls it, what it does.
@@ -27,6 +27,7 @@ def listing() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
+    print_on_any_terminal()
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
         print(listing())

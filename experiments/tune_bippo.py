@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, refuse
+from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, print_on_any_terminal, refuse
 from experiments.methods import METHODS
 from experiments.own_methods import method_name
 from experiments.results.checkpoints import finished
@@ -47,6 +47,7 @@ def listing() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
+    print_on_any_terminal()
     with signals_restored():
         terminate_as_interrupt()
         try:
@@ -157,7 +158,7 @@ def _announcement(study: Study) -> str:
         if not study.trials:
             return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
         return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
-    changed = f", but {describe(study.settings)}" if study.settings else ""
+    changed = f", but {printable(describe(study.settings))}" if study.settings else ""
     return (
         f"{study.scenario.name}: {study.scenario.description}{changed}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"
@@ -249,9 +250,9 @@ def _quoted(path: Path) -> str:
 
 
 def _short(path: Path) -> str:
-    """Relative if it is below the working directory."""
+    """Relative if it is below the working directory; in one line."""
     folder = Path.cwd()
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+    return printable(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from experiments.cli import Parser, exit_code, named_path
 from experiments.report.macs_page import write_macs_page
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
+from experiments.results.naming import printable
 
 
 def parser() -> Parser:
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     arguments = parser().parse_args(argv)
     if arguments.macs:
-        print(f"page  {write_macs_page(arguments.macs)}")
+        print(f"page  {printable(write_macs_page(arguments.macs))}")
     if arguments.results_dirs or not arguments.macs:
         _report(arguments.results_dirs, arguments.against, arguments.output)
     return 0
@@ -47,4 +48,4 @@ def _report(folders: Sequence[Path], against: Sequence[Path], output: Path | Non
         raise ValueError(f"{len(folders)} results folders need --output DIR to write the report to")
     report = build_report(folders, against)
     path, figure = write_report(report, output or folders[0])
-    print(f"{report.text()}\n\nreport  {path}\nfigures {figure.parent}/*.png (and .svg)")
+    print(f"{report.text()}\n\nreport  {printable(path)}\nfigures {printable(figure.parent)}/*.png (and .svg)")

@@ -12,6 +12,7 @@ import pandas as pd
 from experiments.report.churn_moments import Churn, find_churn
 from experiments.report.comparisons import Comparison, compare_rows, on_common_rounds
 from experiments.report.figures.accuracy import accuracy_figure
+from experiments.report.markdown import code
 from experiments.report.numbers import energy, with_interval
 from experiments.report.plots import save_image
 from experiments.report.results import Results, check_same, check_same_settings, compared_federation
@@ -76,7 +77,7 @@ class _Pair:
 
     @property
     def against_names(self) -> str:
-        return ", ".join(f"`{source.folder.resolve().name}`" for source in self.against.sources)
+        return ", ".join(code(source.folder.resolve().name) for source in self.against.sources)
 
     @cached_property
     def rows(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -152,7 +153,7 @@ def _unequal_budgets(pair: _Pair) -> list[str]:
 
 
 def _transfer_section(pair: _Pair, output: Path) -> str:
-    sources = ", ".join(dict.fromkeys(f"`{info.init_from}`" for info in pair.results.infos if info.init_from))
+    sources = ", ".join(dict.fromkeys(code(info.init_from) for info in pair.results.infos if info.init_from))
     return "\n\n".join(
         [
             "## Jump-start",

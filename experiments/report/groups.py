@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.colors import to_hex, to_rgb
 
 from experiments.methods import is_reference
+from experiments.report.figure_text import as_drawn
 from experiments.report.metrics import method_label, one_trial_per_seed, short_setting
 from experiments.report.plots import REFERENCE_STYLE, STYLES, Style
 from experiments.results.naming import pluralize
@@ -38,7 +39,7 @@ class Group(NamedTuple):
     @property
     def name(self) -> str:
         """As it is written in a figure."""
-        return f"{method_name(self.method)} {short_setting(self.setting)}".strip()
+        return as_drawn(f"{method_name(self.method)} {short_setting(self.setting)}".strip())
 
     @property
     def seeds(self) -> str:

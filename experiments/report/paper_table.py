@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from experiments.methods import is_reference
 from experiments.report.groups import method_name
+from experiments.report.markdown import Markdown
 from experiments.report.metrics import MethodSummary
 from experiments.report.numbers import MISSING, as_printed, number
 from experiments.report.tables import Record
@@ -96,4 +97,4 @@ def mark_best(cells: Mapping[str, Cell], less_is_better: bool) -> dict[str, str]
     values = [cell.value for cell in cells.values() if cell.value is not None]
     first, second = [*sorted(set(values), reverse=not less_is_better), None, None][:2]
     marks = {first: "**{}**", second: "<u>{}</u>", None: "{}"} if len(values) > 1 else {}
-    return {method: marks.get(cell.value, "{}").format(cell.text) for method, cell in cells.items()}
+    return {method: Markdown(marks.get(cell.value, "{}").format(cell.text)) for method, cell in cells.items()}

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, MaxNLocator, NullLocator
 
 from experiments.report.churn_moments import find_churn
+from experiments.report.figure_text import as_drawn
 
 GREY = "#555555"
 LIGHT_GREY = "#bbbbbb"
@@ -23,6 +24,7 @@ LIGHT_GREY = "#bbbbbb"
 NOISY = "#D55E00"
 GRID = "#dddddd"
 _CHARACTERS_PER_INCH = 12
+_LONGEST_TITLE = 800
 
 
 class Style(NamedTuple):
@@ -142,8 +144,9 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int, handle
 
 
 def fitted(title: str, width_in: float) -> str:
-    """Returns a title in as many lines as a figure of that width needs."""
-    return textwrap.fill(title, int(_CHARACTERS_PER_INCH * width_in))
+    """Returns a title in as many lines as a figure of that width needs, but for one that needs too many."""
+    drawn = as_drawn(title, longest=_LONGEST_TITLE)
+    return textwrap.fill(drawn, int(_CHARACTERS_PER_INCH * width_in))
 
 
 def mark_churn(axes: Axes, rows: pd.DataFrame, above: bool = False) -> None:

@@ -19,7 +19,7 @@ from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, read_results
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.tables import Record, text_table
-from experiments.results.naming import pluralize
+from experiments.results.naming import pluralize, printable
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class Report:
     def text(self) -> str:
         """Returns the heading, the table and what is missing, for a terminal."""
         notes = [f"note: {line}" for line in (*self.reference_notes, *self.shortfalls)]
-        return "\n".join([self.heading, "", text_table(self.records), *(["", *notes] if notes else [])])
+        lines = [printable(line) for line in notes]
+        return "\n".join([printable(self.heading), "", text_table(self.records), *(["", *lines] if lines else [])])
 
 
 def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = ()) -> Report:

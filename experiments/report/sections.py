@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.report.comparison_sections import comparison_sections
+from experiments.report.figure_text import can_be_drawn
 from experiments.report.figures.accuracy import accuracy_figure
-from experiments.report.figures.classes import classes_figure
+from experiments.report.figures.classes import class_names, classes_figure
 from experiments.report.figures.distribution import distribution_figure
 from experiments.report.figures.energy import energy_figure
 from experiments.report.figures.selection import selection_figure
 from experiments.report.macs_page import macs_section
+from experiments.report.markdown import code, plain
 from experiments.report.method_tables import interval_records, paired_records
 from experiments.report.metrics import LATE_ROUND
 from experiments.report.numbers import energy
@@ -44,9 +46,9 @@ def sections(report: Report, output: Path) -> list[str]:
     """Returns all sections in their order; figures are written to ``output``."""
     rows, target = drawn_rows(report), report.results.target
     return [
-        f"# {report.heading}",
+        f"# {plain(report.heading)}",
         markdown_table(report.records),
-        *report.reference_notes,
+        *map(plain, report.reference_notes),
         save_image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
         *_undrawn(report),
         *_missing(report),
@@ -79,7 +81,7 @@ def _undrawn(report: Report) -> list[str]:
 
 
 def _missing(report: Report) -> list[str]:
-    lines = "\n".join(f"- {line}" for line in report.shortfalls)
+    lines = "\n".join(f"- {plain(line)}" for line in report.shortfalls)
     return [f"## Missing or incomplete\n\n{lines}"] if lines else []
 
 
@@ -137,7 +139,7 @@ def _probing(rows: pd.DataFrame) -> list[str]:
     lines = []
     for column, what in parts.items():
         shares = [
-            f"{' '.join(filter(None, key))} {100 * row[column] / row['energy_j']:.1f} %"
+            f"{plain(' '.join(filter(None, key)))} {100 * row[column] / row['energy_j']:.1f} %"
             for key, row in spent[spent[column] > 0].iterrows()
         ]
         lines += [f"Part of the energy that was spent on {what}: {', '.join(shares)}."] if shares else []
@@ -163,7 +165,13 @@ def _clients(report: Report, output: Path) -> list[str]:
     if record is None:
         return ["## Clients", "run.json does not hold the clients."]
     figure = classes_figure(record, f"{report.results.scenario}: training samples per class and client")
-    return ["## Clients", save_image(figure, output, "classes", "Class distribution of the clients")]
+    numbered = [
+        f"{drawn} is {plain(name)}"
+        for drawn, name in zip(class_names(record), record.classes, strict=True)
+        if not can_be_drawn(name)
+    ]
+    names = [f"The figure's font lacks characters of some names: {', '.join(numbered)}."] if numbered else []
+    return ["## Clients", save_image(figure, output, "classes", "Class distribution of the clients"), *names]
 
 
 _DEFINITIONS = f"""## What the columns mean
@@ -179,15 +187,15 @@ def _runs(results: Results) -> list[str]:
     """One section per folder, with its name where there are several."""
     several = len(results.sources) > 1
     return [
-        _run(source.info, f"How `{source.folder.resolve().name}` was run" if several else "How it was run")
+        _run(source.info, f"How {code(source.folder.resolve().name)} was run" if several else "How it was run")
         for source in results.sources
         if source.info is not None
     ]
 
 
 def _run(info: RunInfo, title: str) -> str:
-    lines = [f"- command: `{info.command}`"] if info.command else []
-    lines += [f"- {name} = {value}" for name, value in {**info.settings, **info.search}.items()]
+    lines = [f"- command: {code(info.command)}"] if info.command else []
+    lines += [f"- {plain(f'{name} = {value}')}" for name, value in {**info.settings, **info.search}.items()]
     warmup = Estimate.of(info.warmup_energy_j.values())
     if warmup.n:
         lines.append(

@@ -1,8 +1,11 @@
-"""Tables as text: aligned for the terminal, and Markdown."""
+"""Tables as text: aligned for the terminal, and Markdown. Cells are shown as they are, but for ``Markdown`` ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+from experiments.report.markdown import plain
+from experiments.results.naming import printable
 
 Record = Mapping[str, str]
 
@@ -14,7 +17,7 @@ def records_of(columns: Mapping[str, Sequence[str]]) -> list[Record]:
 
 def text_table(records: Sequence[Record]) -> str:
     """Returns aligned columns under their headers; the first column to the left, the others to the right."""
-    headers, *lines = _lines(records)
+    headers, *lines = [[printable(cell) for cell in line] for line in _lines(records)]
     widths = [max(map(len, column)) for column in zip(headers, *lines, strict=True)]
     aligned = [
         [
@@ -28,7 +31,7 @@ def text_table(records: Sequence[Record]) -> str:
 
 def markdown_table(records: Sequence[Record]) -> str:
     """Returns the same as a Markdown table."""
-    headers, *lines = _lines(records)
+    headers, *lines = [[plain(cell) for cell in line] for line in _lines(records)]
     rule = ["---", *["---:"] * (len(headers) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (headers, rule, *lines))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,12 +52,26 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
+def check_decoded(text: str) -> None:
+    """Refuses bytes that Python could not decode: no file of ours could hold them.
+
+    Raises:
+        ValueError: Saying what to set.
+    """
+    if not text.isascii() and any("\udc80" <= sign <= "\udcff" for sign in text):
+        raise ValueError(
+            f"{text!r} has bytes that are no {sys.getfilesystemencoding()}, this system's encoding; "
+            "set PYTHONUTF8=1, or use another name"
+        )
+
+
 def check_writable(path: Path, what: str = "results folder") -> None:
     """Refuses a folder in which nothing can be written. It need not exist yet and is not made.
 
     Raises:
-        ValueError: If it is a file, or it or the folder that it would be made in cannot be written.
+        ValueError: If it is a file, its path is no text, or it or the folder it would be made in cannot be written.
     """
+    check_decoded(str(path.absolute()))
     existing = next(folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder))
     if not existing.is_dir():
         raise ValueError(f"{what} {path}: {existing} is a file; name a folder")

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from experiments.report.figure_text import as_drawn, can_be_drawn
 from experiments.report.plots import NOISY
 from experiments.results.federation_record import FederationRecord
 
@@ -23,6 +24,11 @@ def label_counts(record: FederationRecord) -> np.ndarray:
         for label, samples in client.labels.items():
             counts[int(label), place] = samples
     return counts
+
+
+def class_names(record: FederationRecord) -> list[str]:
+    """Returns how each class is named in the figure: a number in place of a name that the font lacks."""
+    return [as_drawn(name) if can_be_drawn(name) else f"class {label}" for label, name in enumerate(record.classes)]
 
 
 def classes_figure(record: FederationRecord, title: str) -> Figure:
@@ -40,14 +46,14 @@ def classes_figure(record: FederationRecord, title: str) -> Figure:
     image = axes.pcolormesh(shown, cmap="Blues", vmin=-0.2 * top, vmax=1.2 * top, **lines)
     axes.invert_yaxis()
     figure.colorbar(image, ax=axes, pad=0.01, label="training samples").ax.set_ylim(0, top)
-    axes.set_yticks(np.arange(num_classes) + 0.5, record.classes, fontsize=8)
+    axes.set_yticks(np.arange(num_classes) + 0.5, class_names(record), fontsize=8)
     _client_axis(axes, record)
     if num_clients <= _MOST_NUMBERED:
         _write_numbers(axes, counts)
     for client in record.noisy_clients:
         axes.axvspan(client, client + 1, fill=False, edgecolor=NOISY, linewidth=1.4)
     outlined = "; outlined: clients with wrong labels" if record.noisy_clients else ""
-    axes.set_title(f"{title}{outlined}", loc="left", fontsize=10, pad=10)
+    axes.set_title(f"{as_drawn(title)}{outlined}", loc="left", fontsize=10, pad=10)
     return figure
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs
+from experiments.report.figure_text import as_drawn
 from experiments.report.macs import central_ratio, rl_training_macs
 from experiments.report.numbers import power_of_ten
 from experiments.report.plots import GREY, STYLES, clients_axis, curve, plain_axes
@@ -63,7 +64,7 @@ def _draw_beside(axes: Axes, fl_client_round: Mapping[str, float]) -> None:
         ("BIPPO, any number", rl_training_macs(1, policy_macs()), STYLES["bippo"]),
         ("central, 20 clients", rl_training_macs(1, central_policy_macs(20)), STYLES["fppo"]),
         ("central, 1,000 clients", rl_training_macs(1, central_policy_macs(1000)), STYLES["fppo"]),
-        *((f"FL: {name}", macs, STYLES["fedavg"]) for name, macs in fl_client_round.items()),
+        *((f"FL: {as_drawn(name)}", macs, STYLES["fedavg"]) for name, macs in fl_client_round.items()),
     ]
     for place, (_, macs, style) in enumerate(bars):
         axes.barh(place, macs, color=style.color, alpha=0.75, hatch=style.hatch, edgecolor="white", height=0.62)
