@@ -24,7 +24,8 @@ FLOORS: dict[str, list[set[str]]] = {
         {"bippo_rllib"},
     ],
     "envs": [
-        {"checks", "rng", "agent_ids", "imports"},
+        {"checks", "rng", "agent_ids"},
+        {"imports"},
         {"rules", "round_result", "execution", "dataset_defaults"},
         {"config_checks"},
         {"config"},
