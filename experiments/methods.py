@@ -103,6 +103,12 @@ def _oracle() -> BippoConfig:
     return OracleConfig()
 
 
+def _published(config_class: str) -> BippoConfig:
+    import experiments.baselines
+
+    return getattr(experiments.baselines, config_class)()
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 
 
@@ -188,6 +194,13 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 learns=False,
                 federation=_LOSS,
                 uses_client_reports=False,  # participants know their own loss from training
+            ),
+            Method(
+                "cyclic",
+                "a random order, walked through under the budget: everybody has a turn before anybody has a second",
+                partial(_published, "CyclicConfig"),
+                learns=False,
+                uses_client_reports=False,
             ),
             Method(
                 "oracle",

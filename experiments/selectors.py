@@ -9,8 +9,8 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
+from bippo_rllib.baselines.oort import OortRanking
 from bippo_rllib.policies.agents import environment_in, policy_of
-from bippo_rllib.selection.oort import OortRanking
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names

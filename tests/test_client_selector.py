@@ -39,6 +39,7 @@ REFUSED = {
     "poca": "InfoRanking",
     "pocd": "InfoRanking",
     "oort": "OortRanking",
+    "cyclic": "Cyclic",
     "oracle": "OnlyClients",
 }
 

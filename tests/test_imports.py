@@ -14,7 +14,7 @@ from source_tree import ROOT, import_graph, imports, modules, packages_imported
 FLOORS: dict[str, list[set[str]]] = {
     "bippo_rllib": [
         {"selection"},
-        {"policies"},
+        {"policies", "baselines"},
         {"learning"},
         {"runners", "deploy"},
         {"rllib_settings"},
@@ -38,7 +38,8 @@ FLOORS: dict[str, list[set[str]]] = {
     ],
     "experiments": [
         {"scenario", "selectors", "shadowed_packages"},
-        {"scenarios", "methods"},
+        {"scenarios", "baselines"},
+        {"methods"},
         {"results"},
         {"cli", "own_methods"},
         {"study"},
@@ -57,6 +58,7 @@ EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 #: Beside all of ``envs`` but its Ray executor.
 RAY_FREE = [
     "bippo_rllib",
+    "bippo_rllib.baselines.cyclic",
     "bippo_rllib.central.experience",
     "bippo_rllib.deploy.client_selector",
     "bippo_rllib.export",

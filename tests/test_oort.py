@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from bippo_rllib.baselines.oort import PACE, PACER_ROUNDS, PACER_STEP, Oort, OortRanking
 from bippo_rllib.selection.connector_columns import SUGGESTION
-from bippo_rllib.selection.oort import PACE, PACER_ROUNDS, PACER_STEP, Oort, OortRanking
 
 SIX = [f"client_{i}" for i in range(6)]
 ONES = np.ones(6)

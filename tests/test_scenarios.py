@@ -85,6 +85,7 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
         ("ippo-odds", "odds"),
         ("rep", "odds"),
         ("oort", "greedy"),
+        ("cyclic", "greedy"),
         ("oracle", "random"),
     ],
 )

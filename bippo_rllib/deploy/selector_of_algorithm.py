@@ -16,6 +16,7 @@ from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 
 def selector_bytes(
@@ -65,7 +66,7 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
         return "observations go through pieces of an env-to-module pipeline"
     kinds = [type(piece) for piece in own]
     if kinds not in ([BudgetSamplerConnector], [RepresentativenessPrior, BudgetSamplerConnector]):
-        return f"the selection is a pipeline of {', '.join(kind.__name__ for kind in kinds)}"
+        return f"the selection is a pipeline of {', '.join(map(_name, own))}"
     if own[-1].set_score is not None:
         return f"each pick is scored beside those before it ({type(own[-1].set_score).__name__})"
     if type(own[-1].sampler) is not BudgetSampler:
@@ -73,6 +74,12 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
     if unreachable := [policy_id for policy_id in learner.bank.slots if policy_of(policy_id) != policy_id]:
         return f"policy {unreachable[0]!r} has a # in its name, at which a client's id ends"
     return _why_no_prior(config, own[0], learner.bank.slots) if len(own) == 2 else ""
+
+
+def _name(piece: ConnectorV2) -> str:
+    name = piece.rule_name if isinstance(piece, SuggestionPiece) else type(piece).__name__
+    set_score = piece.set_score if isinstance(piece, BudgetSamplerConnector) else None
+    return name if set_score is None else f"{name} with {type(set_score).__name__}"
 
 
 def _why_no_prior(config: Any, piece: RepresentativenessPrior, policy_ids: Collection[str]) -> str:

@@ -15,6 +15,11 @@ from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, ord
 class SuggestionPiece(ConnectorV2):
     """A module-to-env piece before the ``BudgetSamplerConnector`` that rewrites ``participation_suggestion``."""
 
+    @property
+    def rule_name(self) -> str:
+        """What decides in it, for messages."""
+        return type(self).__name__
+
     def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
         """Writes ``participation_suggestion``; a batch without it, as in a step that nobody acts in, is left alone."""
         suggestions = batch.get(SUGGESTION)

@@ -18,6 +18,7 @@ from experiments.results.naming import pluralize
 _NAMES = {
     **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r")},
     **{"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "rep": "Rep", "oort": "Oort"},
+    **{"cyclic": "Cyclic"},
     **{"bippo-greedy": "BIPPO greedy", "ippo-odds": "IPPO odds"},
 }
 

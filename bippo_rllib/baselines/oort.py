@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.connector_columns import finite_info_values, info_values
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
@@ -218,9 +219,7 @@ class OortRanking(SuggestionPiece):
         self._oort.feedback({clients[i]: sizes[i] * loss for i, loss in zip(tried, losses, strict=True)})
         costs = info_values(infos, agents, self._cost_key, "OortRanking(cost_key=...)")
         budget = info_values(infos, agents[:1], self._budget_key, "OortRanking(budget_key=...)")[0]
-        scores = np.empty(len(agents))
-        scores[self._oort.order(clients, sizes, costs, budget)] = np.arange(len(agents), 0, -1)
-        return scores
+        return scores_in_order(self._oort.order(clients, sizes, costs, budget).tolist(), len(agents))
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """What is known of all clients, and the generator of the draws."""

@@ -1,0 +1,89 @@
+"""What the rules of published methods share: infos in, clients in the order to pick out. NumPy only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+
+
+class Rule(ABC):
+    """Says who is to be picked first, second, ... in every round, from what clients report.
+
+    Rules know clients by name, the same for all stays of one. What does not fit the budget is skipped, so a rule may
+    order more clients than can be paid for.
+    """
+
+    @abstractmethod
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """Orders the clients of one round; called once a round.
+
+        Args:
+            clients: ``[N]`` names of those that may be picked.
+            infos: ``[N]`` latest info of each.
+            costs: ``float64[N]`` of one round, at least 0; an infinite one is never paid.
+            budget: Of the round, in the unit of the costs; may be infinite.
+
+        Returns:
+            Indices, first pick first; those left out are not picked, even if budget is left.
+        """
+
+    @abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Returns what it remembers from round to round, as plain Python and NumPy values."""
+
+    @abstractmethod
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores a ``state`` that ``get_state`` returned."""
+
+
+def payable(costs: np.ndarray, budget: float) -> np.ndarray:
+    """Returns ``bool[N]``: who fits the budget alone."""
+    return np.isfinite(costs) & (costs <= budget * (1.0 + BUDGET_TOLERANCE))
+
+
+def scores_in_order(order: Sequence[int], num_clients: int) -> np.ndarray:
+    """Returns the scores with which the sampler ``greedy`` picks in this order.
+
+    Returns:
+        ``float64[num_clients]``, the highest for the first, ``-inf`` for those that are not in it.
+    """
+    scores = np.full(num_clients, -np.inf)
+    scores[list(order)] = np.arange(len(order), 0, -1)
+    return scores
+
+
+def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str, needs: str) -> np.ndarray:
+    """Returns ``float64[N]``, what each info has under ``key``; NaN where that is None.
+
+    Args:
+        clients: ``[N]`` names, for the error.
+        infos: ``[N]`` infos.
+        key: Info key.
+        needs: What needs it and how to get it, for the error.
+
+    Raises:
+        ValueError: If an info lacks the key or has no finite number there.
+    """
+    values = np.full(len(clients), np.nan)
+    for i, (client, info) in enumerate(zip(clients, infos, strict=True)):
+        value = entry(client, info, key, needs)
+        if value is not None:
+            values[i] = value
+            if not np.isfinite(values[i]):
+                raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")
+    return values
+
+
+def entry(client: str, info: Mapping[str, Any], key: str, needs: str) -> Any:
+    """Returns what one info has under ``key``; a ValueError that says ``needs`` if it lacks it."""
+    try:
+        return info[key]
+    except KeyError:
+        raise ValueError(f"the info of {client!r} has no {key!r}, which {needs}") from None
