@@ -17,7 +17,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"policies", "baselines"},
         {"learning"},
         {"runners", "deploy"},
-        {"rllib_settings"},
+        {"rllib_settings", "score_settings"},
         {"config_checks"},
         {"config"},
         {"bippo", "central", "export", "flower"},
