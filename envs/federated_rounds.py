@@ -30,15 +30,14 @@ is an error that names the sum, the budget and the clients; ``"drop"`` turns dow
 the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 =
 1.0867``; from 0.52 back to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and
 ``leave_one_out`` and ``shapley``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean
-accuracy (``envs.rules.leave_one_out``) or its Shapley value in the round (``envs.rules.shapley``).
+accuracy or its Shapley value (``envs.rules.leave_one_out``, ``envs.rules.shapley``).
 
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
 training samples; with ``with_loss=True``), ``granted_j`` (joules granted in the last round, 0 if not selected),
-``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed). With
-``update_profile_size`` above 0 also ``update_profile``: ``float32[size]``, a sketch of what the client's training in
-the last round, or in round 0, changed of the model per training sample (``envs.rules.update_sketch``); None if it did
-not train in it.
+``dropped`` (asked to train and was turned down), ``failed`` (was selected and its training failed) and, with
+``update_profile_size`` above 0, ``update_profile``, what the client's training in the last round changed of the model
+per sample, a sketch of ``float32[size]`` (``envs.rules.update_sketch``), or None if it did not train.
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
 ``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
@@ -145,10 +144,8 @@ class FederatedRounds(ParallelEnv):
         self.config = config or FederationConfig()
         self._make_executor = make_executor
         self._federation = federation = Federation(self.config, make_executor)
-        self.warmup_energy_j = federation.warmup_energy_j
-        self.num_parameters = federation.num_parameters
-        self.num_samples = federation.num_samples
-        self.labels = federation.labels
+        self.warmup_energy_j, self.num_parameters = federation.warmup_energy_j, federation.num_parameters
+        self.num_samples, self.labels = federation.num_samples, federation.labels
         self._observation_space = observation_space(federation.largest_cost_share())
         self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
             name: gymnasium.spaces.Discrete(2) for name in federation.names
