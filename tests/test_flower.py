@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, run, selector, weight, weights
+from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, run, selector, weight
 from flwr.app import ConfigRecord
 from flwr.serverapp.strategy import FedAvg
 from free_port import free_port
@@ -281,7 +281,7 @@ def wait_for(port):
 def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tmp_path):
     config = METHODS["fedavg"].make_config().environment(envs.parallel_env)
     config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
-    settings = f'selector="{tmp_path / "checkpoint"}" rounds=2'
+    settings = f'selector="{tmp_path / "checkpoint"}" learn="effects" rounds=2'
     command = [executable("flwr"), "run", ".", "mine", "--stream", "--run-config", settings]
     done = subprocess.run(
         [*command, "--federation-config", "num-supernodes=20"],
@@ -296,14 +296,18 @@ def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tm
 
 
 def test_a_node_that_went_offline_after_its_evaluation_is_left_out():
-    nodes, strategy = Nodes(), budgeted()
-    run(strategy, nodes, rounds=1)
-    nodes.sent.clear()
-    nodes.get_node_ids = lambda: [100, 101]
-    arrays = weights(0.25)
-    sent = [
-        m.metadata.dst_node_id for m in strategy.configure_train(2, arrays, ConfigRecord({"server-round": 2}), nodes)
-    ]
-    assert sent and set(sent) <= {100, 101}
-    _, metrics = strategy.aggregate_train(2, [])
-    assert metrics["energy-j"] == sum(COSTS_J[node - 100] for node in sent) and metrics["num-selected"] == len(sent)
+    nodes = Nodes()
+    nodes.get_node_ids = lambda: [100, 101] if nodes.evaluations == 2 else Nodes.get_node_ids(nodes)
+    result = run(budgeted(budget_j=9.0), nodes, rounds=2)
+    assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [6, 2]
+    assert [metrics["energy-j"] for metrics in result.train_metrics_clientapp.values()] == [9.0, 3.0]
+
+
+def test_where_all_nodes_restart_under_other_ids_they_are_asked_before_the_round():
+    nodes = Nodes()
+    nodes.get_node_ids = lambda: [100 + client + (6 if nodes.evaluations > 1 else 0) for client in range(6)]
+    nodes.evaluate = lambda message, client: Nodes.evaluate(nodes, message, client % 6)
+    nodes.train = lambda message, client: Nodes.train(nodes, message, client % 6)
+    result = run(budgeted(), nodes, rounds=2)
+    assert [kind for kind, *_ in nodes.calls] == ["evaluate", "train", "evaluate", "evaluate", "train", "evaluate"]
+    assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [2, 2]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from flower_nodes import COSTS_J, NAMES, Nodes, run, selector, weights
-from flwr.app import Message, MetricRecord, RecordDict
+from flower_nodes import COSTS_J, NAMES, Nodes, run, selector
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -150,29 +151,47 @@ def test_where_all_nodes_reply_wrongly_later_the_reports_before_are_used(caplog)
     )
 
 
-def test_replies_with_other_keys_cost_the_metrics_of_an_evaluation_only(caplog):
-    """Flower averages records of the same keys and would end the run."""
-    result = run(budgeted(), OddNode({"loss": 0.5}, since=1, until=2), rounds=2)
+@pytest.mark.parametrize("metrics", [{"loss": 0.5}, {"num-examples": [5]}, {"num-examples": None}])
+def test_replies_that_flower_cannot_average_cost_the_metrics_of_an_evaluation_only(metrics, caplog):
+    result = run(budgeted(), OddNode(metrics, since=1, until=2), rounds=2)
     assert list(result.evaluate_metrics_clientapp) == [2] and len(result.arrays) == 1
-    assert "round 1 has no evaluation metrics: " in caplog.text
+    assert "round 1 has no evaluation metrics: InconsistentMessageReplies: " in caplog.text
 
 
-def test_a_training_that_does_not_fit_the_others_costs_a_round_only(caplog):
-    class Unfit(Nodes):
-        def train(self, message, client):
-            if client == 3 and self.evaluations == self.unfit:
-                return Message(RecordDict({"a": weights(0.1), "m": MetricRecord({"examples": 10})}), reply_to=message)
+UNFIT = {
+    "keys": ({"w": 0.1}, {"examples": 10}),
+    "arrays": ({"v": 0.1}, {"num-examples": 10, "train_loss": 0.5}),
+    "value": ({"w": 0.1}, {"num-examples": 10, "train_loss": [0.5]}),
+}
+
+
+class Unfit(Nodes):
+    """Client 3 replies to the training of a round with what cannot be averaged with the others'."""
+
+    def __init__(self, what, server_round):
+        super().__init__()
+        self.what, self.server_round = UNFIT[what], server_round
+
+    def train(self, message, client):
+        if client != 3 or message.content["config"]["server-round"] != self.server_round:
             return super().train(message, client)
+        arrays, metrics = self.what
+        record = ArrayRecord({key: Array(np.array([value])) for key, value in arrays.items()})
+        return Message(RecordDict({"a": record, "m": MetricRecord(metrics)}), reply_to=message)
 
-    nodes = Unfit()
-    nodes.unfit = 2
-    result = run(budgeted(), nodes, rounds=3)
+
+@pytest.mark.parametrize("what", UNFIT)
+@pytest.mark.parametrize("learn", LEARN)
+def test_a_training_that_does_not_fit_the_others_costs_a_round_only(what, learn, caplog):
+    result = run(budgeted(learn=learn), Unfit(what, 2), rounds=3)
     assert len(result.arrays) == 1 and result.train_metrics_clientapp[2]["num-selected"] == 6
-    assert "round 2: " in caplog.text and "round 2 made no model: 6 of 6 clients trained" in caplog.text
-    nodes = Unfit()
-    nodes.unfit = 1
-    with pytest.raises(Exception, match="All MetricRecords must have the same keys"):
-        run(budgeted(), nodes)
+    assert "round 2 is lost: " in caplog.text and "round 2 made no model: 6 of 6 clients trained" in caplog.text
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_in_the_first_round_it_is_an_error_as_in_flower(what):
+    with pytest.raises(Exception, match=r"same keys|can only concatenate list|unsupported operand"):
+        run(budgeted(), Unfit(what, 1))
 
 
 def test_nodes_without_a_client_id_are_said_to_get_fresh_policies(caplog):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.exception import InconsistentMessageReplies, PrivacyBudgetExhausted
+from flwr.serverapp.exception import PrivacyBudgetExhausted
 from flwr.serverapp.strategy import Result, Strategy
 
 from bippo_rllib.deploy.client_selector import ClientSelector
@@ -122,7 +122,10 @@ class BudgetedStrategy(Strategy):
         config = ConfigRecord() if evaluate_config is None else evaluate_config
         evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config)
         run = self._run = _Run(evaluations, initial_arrays)
-        result = super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
+        try:
+            result = super().start(grid, initial_arrays, num_rounds, timeout, train_config, config, evaluate_fn)
+        finally:
+            self._run = None
         if not run.has_model:
             logger.warning("no round made a model; result.arrays is the initial one")
             result.arrays = initial_arrays
@@ -201,8 +204,8 @@ class BudgetedStrategy(Strategy):
         usable = [reply for reply in replies if reply.metadata.src_node_id not in evaluation.refused]
         try:
             return self.strategy.aggregate_evaluate(server_round, usable)
-        except InconsistentMessageReplies as error:
-            logger.warning("round %d has no evaluation metrics: %s", server_round, error)
+        except Exception as error:  # of what nodes reply or of a user's function: no metrics are worth a model
+            logger.warning("round %d has no evaluation metrics: %s: %s", server_round, type(error).__name__, error)
             return None
 
     def _running(self) -> _Run:
@@ -237,7 +240,7 @@ class BudgetedStrategy(Strategy):
     def _aggregated(
         self, server_round: int, replies: list[Message], trained: Mapping[Any, Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The strategy's own; nothing where nobody replied, or replies do not fit each other."""
+        """The strategy's own; nothing where nobody replied, or it fails at replies of later rounds than the first."""
         run = self._running()
         if not replies:
             return None, None
@@ -246,10 +249,10 @@ class BudgetedStrategy(Strategy):
             if self._learn == "effects":
                 run.without = models_without(self.strategy, server_round, trained, run.arrays)
             return self.strategy.aggregate_train(server_round, replies)
-        except InconsistentMessageReplies as error:
+        except Exception as error:  # of what nodes reply or of a user's function, as above
             if not run.has_model:
                 raise
-            logger.warning("round %d: %s", server_round, error)
+            logger.warning("round %d is lost: %s: %s", server_round, type(error).__name__, error)
             return None, None
 
     def _report(self, server_round: int, evaluation: NodeReports) -> None:

@@ -78,7 +78,8 @@ def report(message: Message, context: Context) -> Message:
 def serve(grid: Grid, context: Context) -> None:
     """FedAvg of those that the selector picks."""
     path = str(context.run_config["selector"])
-    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(path), clients().federation.budget_j)
+    learn = str(context.run_config["learn"]) or None
+    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(path), clients().federation.budget_j, learn=learn)
     rounds = int(context.run_config["rounds"])
     result = strategy.start(grid, ArrayRecord(clients().model.state_dict()), num_rounds=rounds)
     accuracies = [metrics["accuracy"] for metrics in result.evaluate_metrics_clientapp.values()]
