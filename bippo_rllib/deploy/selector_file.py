@@ -176,7 +176,8 @@ def _read_arrays(file: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]
 
 
 def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+    kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+    return f"{kind}{' '.join(str(error).split())}"[:500]
 
 
 def _steps(file: Path) -> int:
