@@ -56,13 +56,9 @@ def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> N
     Raises:
         ValueError: With the model's own reason.
     """
-    try:
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            model.train()(torch.zeros(1, *input_shape))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a user's own model may raise anything
-        raise ValueError(f"the model cannot train on a batch of one sample ({error})") from error
+    what = "the model cannot train on a batch of one sample"
+    with own_code(what), torch.random.fork_rng(devices=[]), torch.no_grad():
+        model.train()(torch.zeros(1, *input_shape))
 
 
 def num_parameters(model: nn.Module) -> int:
