@@ -240,6 +240,7 @@ def test_an_accountant_counts_every_round_and_ends_the_training_but_not_the_run(
     assert [one.arrays is None for one in rounds] == [False, True, False, False, True]
     assert len(accountant.events) == 3 and rounds[4].trained == 0
     assert {event.noise_multiplier for event in accountant.events} == {MULTIPLIER}
-    assert "round 5: The next private release would exceed max_epsilon" in caplog.text
+    assert "round 5 trains no client: The next private release would exceed max_epsilon" in caplog.text
+    assert "sends nothing to" not in caplog.text
     for one in rounds[:1] + rounds[2:4]:
         assert one.noise == pytest.approx(MULTIPLIER * NORM / one.trained, rel=0.03)

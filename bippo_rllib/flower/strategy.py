@@ -161,7 +161,9 @@ class BudgetedStrategy(Strategy):
             if reason := nobody_trains(run.reports, self.budget_j):
                 logger.warning("round %d trains no client: %s; the model stays as it was", server_round, reason)
             return []
-        by_node = {m.metadata.dst_node_id: m for m in self._configured(server_round, config, nodes)}
+        if (messages := self._configured(server_round, config, nodes)) is None:
+            return []
+        by_node = {message.metadata.dst_node_id: message for message in messages}
         run.selected = [client for client in chosen if node_ids[client] in by_node]
         if left_out := [client for client in chosen if client not in run.selected]:
             logger.warning("round %d: %s sends nothing to %s", server_round, type(self.strategy).__name__, left_out)
@@ -228,14 +230,14 @@ class BudgetedStrategy(Strategy):
         run.evaluations.keep(server_round - 1, evaluation)
         return NodeSnapshot(grid)
 
-    def _configured(self, server_round: int, config: ConfigRecord, nodes: NodeSnapshot) -> Iterable[Message]:
-        """The strategy's messages for a round of all nodes; none once a privacy budget is spent."""
+    def _configured(self, server_round: int, config: ConfigRecord, nodes: NodeSnapshot) -> Iterable[Message] | None:
+        """The strategy's messages for a round of all nodes; None once a privacy budget is spent."""
         set_num_clients(self.strategy, len(nodes.node_ids))
         try:
             return self.strategy.configure_train(server_round, self._running().arrays, config, cast(Grid, nodes))
         except PrivacyBudgetExhausted as error:
-            logger.warning("round %d: %s", server_round, error)
-            return []
+            logger.warning("round %d trains no client: %s", server_round, error)
+            return None
 
     def _aggregated(
         self, server_round: int, replies: list[Message], trained: Mapping[Any, Message]
