@@ -1,8 +1,13 @@
 """Package metadata and dependencies; tool settings are in pyproject.toml."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+# Stated there, so that it is known without being installed.
+(VERSION,) = re.findall(r'^__version__ = "(.+)"$', (HERE / "bippo_rllib/__init__.py").read_text("utf-8"), re.MULTILINE)
 
 FLOWER = ["flwr>=1.42"]
 # MLflow's core, and what its database needs.
@@ -12,9 +17,9 @@ DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0
 
 setup(
     name="bippo-rllib",
-    version="0.1.0",
+    version=VERSION,
     description="Learns which clients of a federated-learning run should train each round, under a hard energy budget.",
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description=(HERE / "README.md").read_text("utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],

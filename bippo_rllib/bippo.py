@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pettingzoo import ParallelEnv
-from pyarrow.fs import FileSystem, LocalFileSystem
+from pyarrow.fs import LocalFileSystem
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_LEARNER_GROUP
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -22,6 +23,7 @@ from ray.rllib.utils.metrics import (
 )
 from ray.tune import PlacementGroupFactory
 
+from bippo_rllib.checkpoint_state import component_of, located, read_state
 from bippo_rllib.config import BippoConfig
 from bippo_rllib.deploy.selector_file import SELECTOR_FILE
 from bippo_rllib.deploy.selector_of_algorithm import selector_bytes
@@ -137,8 +139,15 @@ class Bippo(PPO):
         return self.learner_group._learner.trainer
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``, also one of another env runner, which logs the selection in another way."""
-        super().set_state(state)
+        """Restores ``get_state``, also one of another env runner, which logs the selection in another way.
+
+        Raises:
+            ValueError: If it does not fit, such as that of other agents. The algorithm is then as it was.
+        """
+        learner, saved = self.learner_group._learner, state.get(COMPONENT_LEARNER_GROUP, {}).get(COMPONENT_LEARNER, {})
+        learner.check_state(saved)
+        with learner.room_for(saved):  # the env runner comes first, and may refuse
+            super().set_state(state)
         self.metrics.delete(ENV_RUNNER_RESULTS, SELECTION, key_error=False)
 
     def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
@@ -148,8 +157,8 @@ class Bippo(PPO):
             The folder, an absolute path.
         """
         path = absolute(path, filesystem)
-        if path is not None and filesystem is None:
-            filesystem, path = FileSystem.from_uri(str(path))
+        if path is not None:
+            path, filesystem = located(path, filesystem)
         saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
         pieces = self.env_runner._module_to_env.connectors
         learner, steps = self.learner_group._learner, self.training_iteration
@@ -158,9 +167,19 @@ class Bippo(PPO):
             file.write(content)
         return saved
 
-    def restore_from_path(self, path: str | Path, *, filesystem: Any = None, **kwargs: Any) -> None:
-        """As RLlib's, and a local path may be relative."""
-        super().restore_from_path(absolute(path, filesystem), filesystem=filesystem, **kwargs)
+    def restore_from_path(
+        self, path: str | Path, *, component: str | None = None, filesystem: Any = None, **kwargs: Any
+    ) -> None:
+        """Restores a checkpoint, or only the ``component`` that was saved in the folder; a local path may be relative.
+
+        RLlib's restores one component after the other as it reads them, so that what does not fit is found too late.
+
+        Raises:
+            ValueError: If it does not fit, such as that of other agents. The algorithm is then as it was.
+        """
+        folder, filesystem = located(absolute(path, filesystem), filesystem)
+        owner = component_of(self, component)
+        owner.set_state(read_state(owner, folder, filesystem))
 
     @classmethod
     def from_checkpoint(cls, path: Any, filesystem: Any = None, **kwargs: Any) -> Bippo:

@@ -15,27 +15,17 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
 
-from bippo_rllib.config_checks import (
-    check_bundles,
-    check_prior,
-    check_ranges,
-    check_set_score,
-    refuse_unsupported_settings,
-)
+from bippo_rllib.config_checks import check_bundles, check_settings, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import PolicyOf, environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.score_settings import ScoreSettings
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece, insert_scores, new_sampler_connector
-
-#: Key of the class in ``to_dict``.
-CONFIG_CLASS = "config_class"
 
 
 class BippoConfig(ScoreSettings):
@@ -70,6 +60,7 @@ class BippoConfig(ScoreSettings):
         self.cost_key = "cost"
         self.budget_key = "budget"
         self.failed_key = "failed"
+        self.dropped_key = "dropped"
         self.env_bundles: list[dict[str, float]] = []
         # PPO's, with the paper's values.
         self._set(**asdict(PPOSettings()))
@@ -92,20 +83,6 @@ class BippoConfig(ScoreSettings):
         # Filled in from the environment's agents unless .multi_agent() says otherwise.
         self.policies: dict[str, PolicySpec] = {}
         self.policy_mapping_fn = policy_of
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        """As RLlib's; ``env`` may also be a PettingZoo ``ParallelEnv`` class or a factory of one, see ``rllib_env``."""
-        super().__setattr__(key, rllib_env(value) if key == "env" else value)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As RLlib's, and the class under ``config_class``."""
-        return {**super().to_dict(), CONFIG_CLASS: type(self)}
-
-    def update_from_dict(self, config_dict: Mapping[str, Any]) -> BippoConfig:
-        """As RLlib's, and takes over the class: RLlib fills ``Bippo``'s default from what Tune kept of any other."""
-        settings = dict(config_dict.items())
-        self.__class__ = settings.pop(CONFIG_CLASS, type(self))
-        return super().update_from_dict(settings)
 
     def get_evaluation_config_object(self) -> BippoConfig | None:
         """As RLlib's, and greedy unless ``evaluation_config`` says otherwise."""
@@ -143,6 +120,8 @@ class BippoConfig(ScoreSettings):
             **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
                 entropy_coeff, grad_clip, use_critic``. Settings that would not be honoured are refused in ``validate``.
         """
+        if "num_sgd_iter" in kwargs:  # RLlib's old name, under which -1 is the mark of not being given
+            kwargs["num_epochs"] = kwargs.pop("num_sgd_iter")
         super().training(**kwargs)
         return self._set(
             sampler=sampler,
@@ -156,7 +135,12 @@ class BippoConfig(ScoreSettings):
         )
 
     def budget(
-        self, *, cost_key: str = NotProvided, budget_key: str = NotProvided, failed_key: str = NotProvided
+        self,
+        *,
+        cost_key: str = NotProvided,
+        budget_key: str = NotProvided,
+        failed_key: str = NotProvided,
+        dropped_key: str = NotProvided,
     ) -> BippoConfig:
         """Names the info keys that hold what acting costs and what may be spent; the unit is the environment's.
 
@@ -165,8 +149,15 @@ class BippoConfig(ScoreSettings):
             budget_key: Key of what all agents together may spend in the next step, the same in every info.
             failed_key: Key of a flag in what a step returns: the agent participated, but its work was lost. The step is
                 not learned from. An info without it means that all went well.
+            dropped_key: Key of a flag in what a step returns: the environment turned the agent down, so that it did not
+                participate although it was to. The step is not learned from either.
         """
-        return self._set(cost_key=cost_key, budget_key=budget_key, failed_key=failed_key)
+        return self._set(cost_key=cost_key, budget_key=budget_key, failed_key=failed_key, dropped_key=dropped_key)
+
+    @property
+    def not_learned_keys(self) -> tuple[str, str]:
+        """Info keys of the flags by which a step is not learned from."""
+        return self.failed_key, self.dropped_key
 
     def env_resources(self, *, bundles: Sequence[Mapping[str, float]]) -> BippoConfig:
         """Reserves room in a Tune trial's placement group for Ray actors that the environment starts.
@@ -194,9 +185,7 @@ class BippoConfig(ScoreSettings):
             ValueError: Naming the setting, its value and the remedy.
         """
         refuse_unsupported_settings(self, BippoConfig())
-        check_ranges(self)
-        check_prior(self)
-        check_set_score(self)
+        check_settings(self)
         new_sampler_connector(self)
         super().validate()
 

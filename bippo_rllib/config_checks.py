@@ -94,8 +94,17 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "set_weight": (-math.inf, math.inf, True),
 }
 _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
+_LARGEST_SEED = 2**32 - 1 - 1_000_000
 #: None turns these off.
 _OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
+
+
+def check_settings(config: AlgorithmConfig) -> None:
+    """Raises a ValueError that names the first setting of ours, or of PPO's, that is out of range or of no effect."""
+    check_ranges(config)
+    check_seed(config.seed)
+    check_prior(config)
+    check_set_score(config)
 
 
 def check_ranges(config: AlgorithmConfig) -> None:
@@ -108,6 +117,15 @@ def check_ranges(config: AlgorithmConfig) -> None:
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
         if name in _RANGES and not _is_within(value, *_RANGES[name]):
             raise ValueError(f"{name} is {value!r}; it must be {_range_text(*_RANGES[name])}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raises a ValueError unless ``seed`` is None or what NumPy's global generator takes, that of evaluations included.
+
+    RLlib adds a million to the seed of an evaluation, and seeds the global generators with both.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED):
+        raise ValueError(f"seed is {seed!r}; it must be an integer from 0 to {_LARGEST_SEED}, or None for no seed")
 
 
 def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ray.rllib.algorithms.algorithm_config import NotProvided
-from ray.rllib.algorithms.ppo.ppo import PPOConfig
-
+from bippo_rllib.portable_config import PortableConfig
 from bippo_rllib.selection.set_score import SetScore
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class ScoreSettings(PPOConfig):
+class ScoreSettings(PortableConfig):
     """The part of ``BippoConfig`` that says where scores come from: a ranking, a prior, a set term."""
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -81,9 +79,3 @@ class ScoreSettings(PPOConfig):
             weight: Of ``z``, the score standardised over the candidates of a pick. 0 turns it off.
         """
         return self._set(set_score=score, set_weight=weight)
-
-    def _set(self, **settings: Any) -> Self:
-        for name, value in settings.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
-        return self

@@ -135,6 +135,7 @@ class FederatedRounds(ParallelEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "federated_rounds_v0", "render_modes": [], "is_parallelizable": True}
+    render_mode = None  # there are no pictures; PettingZoo's and SuperSuit's wrappers ask
 
     def __init__(
         self,
@@ -230,6 +231,9 @@ class FederatedRounds(ParallelEnv):
         if ended or done.joined or departed:
             self._update_agents(state, done.joined)
         return result
+
+    def render(self) -> None:
+        """Renders nothing, as PettingZoo asks of a ``render_mode`` of None."""
 
     def close(self) -> None:
         """Ends the workers that train, such as Ray actors; the env remains usable, then with new ones."""

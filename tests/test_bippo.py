@@ -15,7 +15,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, CentralPPOConfig, EpisodeEnvRunner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
@@ -121,7 +121,7 @@ def test_a_checkpoint_of_other_clients_is_refused(tmp_path):
     algo.train()
     path = algo.save_to_path(tmp_path / "checkpoint")
     other = config(num_workers=4).build_algo()
-    with pytest.raises(ValueError, match=r"only here \['worker_03'\]"):
+    with pytest.raises(ValueError, match="only in the checkpoint none, only here worker_03;"):
         other.restore_from_path(path)
     algo.stop(), other.stop()
 
@@ -143,23 +143,32 @@ def test_arrays_and_rllibs_own_episodes_give_the_same_run_bit_for_bit(keywords):
 
 
 class Unlucky(Workers):
-    """The work of worker_01 is always lost."""
+    """What worker_01 does comes to nothing, for the reason that a flag names."""
+
+    def __init__(self, flag: str, **keywords):
+        super().__init__(**keywords)
+        self._flag = flag
 
     def _infos(self):
         infos = super()._infos()
         for agent in infos:
-            infos[agent]["failed"] = agent == "worker_01"
+            infos[agent][self._flag] = agent == "worker_01"
         return infos
 
 
+@pytest.mark.parametrize("named", [{}, {"failed_key": "lost"}, {"dropped_key": "lost"}])
+@pytest.mark.parametrize("flag", ["failed", "dropped", "lost"])
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
-def test_a_step_whose_work_was_lost_is_not_learned_from(runner):
-    algo = config(Unlucky, num_workers=2, budget=3.0, rounds=9).env_runners(env_runner_cls=runner).build_algo()
+def test_a_step_that_was_lost_or_turned_down_is_not_learned_from(runner, flag, named):
+    settings = config(Unlucky, flag=flag, num_workers=2, budget=3.0, rounds=9).budget(**named)
+    algo = settings.env_runners(env_runner_cls=runner).build_algo()
     for _ in range(4):
-        algo.train()
+        learned = algo.train()["learners"]["__all_modules__"]
         assert algo.parallel_env.last_actions == {"worker_00": 1, "worker_01": 1}
+    counts = flag in (settings.failed_key, settings.dropped_key)
     # Eight Adam steps for every two steps learned from.
-    assert algo.learner_group._learner.adam.all.steps.tolist() == [16, 0]
+    assert algo.learner_group._learner.adam.all.steps.tolist() == [16, 0 if counts else 16]
+    assert learned["num_participants"] == 2 - counts
     algo.stop()
 
 
@@ -395,6 +404,75 @@ class ForgottenObservation(Workers):
         return outcome
 
 
+class ForgottenReward(Workers):
+    def step(self, actions):
+        outcome = super().step(actions)
+        for agent in [a for a, act in actions.items() if not act]:
+            del outcome[1][agent]
+        return outcome
+
+
+class Leaves(Workers):
+    """All see worker_00 off after two steps, which says nothing more."""
+
+    def __init__(self, terminated: bool, **keywords):
+        super().__init__(leaves_at=2, **keywords)
+        self._terminated = terminated
+
+    def step(self, actions):
+        observations, rewards, terminated, truncated, infos = super().step(actions)
+        if truncated.get("worker_00"):
+            observations.pop("worker_00", None), infos.pop("worker_00", None)
+            if self._terminated:
+                truncated["worker_00"], terminated["worker_00"] = False, True
+        return observations, rewards, terminated, truncated, infos
+
+
+@pytest.mark.parametrize("budget", [1.0, 100.0])
+def test_who_is_terminated_needs_no_last_observation(budget):
+    built = config(Leaves, terminated=True, rounds=4, budget=budget)
+    arrays = built.build_algo()
+    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    for _ in range(10):
+        arrays.train(), episodes.train()
+        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+    assert same(snapshot(arrays), snapshot(episodes))
+    arrays.stop(), episodes.stop()
+
+
+LEFT_UNSEEN = "^'worker_00' was truncated without a last observation, .* or terminate it$"
+NO_REWARD = "^the reward of 'worker_0.' is missing; return one for every agent that acted$"
+
+
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+@pytest.mark.parametrize(
+    ("env", "keywords", "message"),
+    [
+        (Leaves, {"terminated": False, "budget": 100.0}, LEFT_UNSEEN),
+        (Leaves, {"terminated": False, "budget": 0.0}, LEFT_UNSEEN),  # it took no part in the step
+        (ForgottenReward, {"budget": 0.0}, NO_REWARD),
+    ],
+)
+def test_both_runners_say_what_is_missing_of_an_agent_whoever_takes_part(env, keywords, message, runner):
+    algo = config(env, **keywords).env_runners(env_runner_cls=runner).build_algo()
+    with pytest.raises(ValueError, match=message):
+        for _ in range(3):
+            algo.train()
+    algo.stop()
+
+
+@pytest.mark.parametrize("config_class", [BippoConfig, CentralPPOConfig])
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_a_policy_that_has_diverged_is_named(config_class, weight):
+    diverging = config_class().environment(Workers, env_config={"rounds": 50}).debugging(seed=7, log_level="ERROR")
+    algo = diverging.training(lr=1e20, sampler="greedy").prior("budget", weight=weight).build_algo()
+    who = "the policy of 'worker_0.'" if config_class is BippoConfig else "the central network"
+    with pytest.raises(ValueError, match=f"^{who} has diverged: its outputs are not finite; train with a lower lr, or"):
+        for _ in range(20):
+            algo.train()
+    algo.stop()
+
+
 class WrongShape(Workers):
     def _observations(self):
         return {a: np.zeros(2, np.float32) for a in self.agents}
@@ -408,7 +486,7 @@ class WrongShape(Workers):
         (TwoBudgets, r"different budgets \(1.0 and 4.0"),
         (ThreeActions, r"must be Discrete\(2\)"),
         (NanReward, "the reward of 'worker_0.' is nan"),
-        (ForgottenObservation, "the observation of 'worker_0.' is missing; .* for every agent that acts"),
+        (ForgottenObservation, "the observation of 'worker_0.' is missing: it took part, .* for every agent that acts"),
         (WrongShape, r"the observation of 'worker_00' is .*of shape \(3,\)"),
         (MixedObservations, "give all agents observations of one shape"),
     ],

@@ -398,5 +398,5 @@ def test_a_score_that_is_none_names_its_client(federated):
     selector._parts.prior = None
     selector.select(report_fields(), 1.0)
     selector._parts.trainer.policies.flat[:] = np.nan
-    with pytest.raises(ValueError, match="'a' has score nan"):
+    with pytest.raises(ValueError, match="the policy of 'a' has diverged"):
         selector.select(report_fields(), 1.0)

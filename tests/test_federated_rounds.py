@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from pettingzoo.test import parallel_api_test
+from pettingzoo.utils import BaseParallelWrapper, aec_to_parallel, parallel_to_aec
 from tiny_data import publish_cifar_batches, write_idx, write_image_folders
 
 import envs
@@ -71,6 +72,17 @@ def test_parallel_api(fields):
     parallel_api_test(env, num_cycles=10)
     for observations, *_ in (env.reset(seed=3), env.step(dict.fromkeys(env.agents, 1))):
         assert all(env.observation_space(agent).contains(row) for agent, row in observations.items())
+
+
+@pytest.mark.filterwarnings("error")
+def test_wrappers_find_what_they_ask_for():
+    env = BaseParallelWrapper(aec_to_parallel(parallel_to_aec(tiny(on_overrun="drop"))))
+    assert env.render_mode is None and env.render() is None
+    env.reset(seed=3)
+    infos = env.step(dict.fromkeys(env.agents, 1))[4]
+    assert {"cost", "budget", "dropped"} <= infos["client_000"].keys()
+    while env.agents:
+        env.step(dict.fromkeys(env.agents, 0))
 
 
 def test_defaults_are_digits_with_20_clients():

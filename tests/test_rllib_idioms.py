@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
 from pathlib import Path
@@ -60,7 +61,9 @@ def test_a_configuration_survives_rllibs_dicts_and_copies(config_class, env):
     ours = config(config_class, env)
     expected = run(ours.build_algo())
     twice = config_class.from_dict(config_class.from_dict(ours.to_dict()).to_dict())
-    for again in (twice, ours.copy(copy_frozen=False), config_class.from_state(ours.get_state())):
+    pickled = pickle.loads(pickle.dumps(ours))  # as multiprocessing and ProcessPoolExecutor do
+    assert pickled.env is ours.env
+    for again in (twice, ours.copy(copy_frozen=False), config_class.from_state(ours.get_state()), pickled):
         assert run(again.build_algo()) == expected
     # An algorithm from a dict has the dict's class, not its own default.
     algo = Bippo(config=ours.to_dict())

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import enum
+import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.offline.offline_prelearner import OfflinePreLearner
+from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
 from toy_envs import Workers
 
-from bippo_rllib import BippoConfig, CentralPPOConfig, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, RepresentativenessPrior
 from bippo_rllib.rllib_settings import CANNOT_MATTER, CHANGEABLE, HONOURED, HONOURED_ON_EPISODES, REFUSED_BECAUSE
+from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.selection.pipeline import find_piece
 
 SETTINGS = vars(PPOConfig())
 #: Where the installed RLlib is an older one.
@@ -23,6 +30,11 @@ NOT_IN_2_55 = {
     "evaluation_error_after_n_consecutive_skips",
     "evaluation_unhealthy_workers_timeout_s",
 } - SETTINGS.keys()
+
+
+#: Where RLlib takes nothing but a class of a certain kind.
+CLASSES = {"prelearner_class": OfflinePreLearner, "prelearner_buffer_class": EpisodeReplayBuffer}
+SET_BY_RLLIB = "RLlib sets it itself"
 
 
 def config(config_class: type[BippoConfig] = BippoConfig) -> BippoConfig:
@@ -96,7 +108,8 @@ def test_rllibs_own_episodes_honour_what_belongs_to_them() -> None:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_what_cannot_matter_does_not() -> None:
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+def test_what_cannot_matter_does_not(runner) -> None:
     def last_actions(changed: BippoConfig) -> list[dict[str, int]]:
         algo = changed.build_algo()
         actions = []
@@ -107,14 +120,86 @@ def test_what_cannot_matter_does_not() -> None:
         algo.stop()
         return actions
 
-    changed, ours = config(), "RLlib sets it itself"
-    for name in " ".join(names for why, names in CANNOT_MATTER.items() if why != ours).split():
-        if name in SETTINGS:
-            setattr(changed, name, _another(getattr(changed, name)))
-    assert last_actions(changed) == last_actions(config())
+    before, changed = (config().env_runners(env_runner_cls=runner) for _ in range(2))
+    names = [name for why in CANNOT_MATTER if why != SET_BY_RLLIB for name in CANNOT_MATTER[why].split()]
+    names = [name for name in names if name not in NOT_IN_2_55]
+    for name in names:
+        setattr(changed, name, CLASSES.get(name) or _another(getattr(before, name)))
+    assert [name for name in names if getattr(changed, name) == getattr(before, name)] == []
+    assert last_actions(changed) == last_actions(before)
+
+
+def _never(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError(f"called with {args} and {kwargs}")
 
 
 def _another(value: Any) -> Any:
-    if isinstance(value, bool):
-        return not value
-    return value + 1 if isinstance(value, int | float) else value
+    """Another value of the same type; where nothing is set, something that may not even be called."""
+    match value:
+        case bool():
+            return not value
+        case enum.Enum():
+            return next(member for member in type(value) if member is not value)
+        case int() | float():
+            return value + 1
+        case str():
+            return f"not {value}"
+        case list():
+            return [*value, "another"]
+        case dict():
+            return {**value, "another": 1}
+        case None:
+            return _never
+    raise TypeError(f"no other value for {value!r}")
+
+
+def test_minus_one_is_a_value_like_any_other():
+    """RLlib marks settings that it no longer has with it, and leaves those out when it copies."""
+    for config_class in (BippoConfig, CentralPPOConfig):
+        for name in vars(config(config_class)).keys() - {"algo_class", "_is_frozen", "policies"}:
+            changed = config(config_class)
+            setattr(changed, name, -1)
+            for again in (config_class.from_state(changed.get_state()), pickle.loads(pickle.dumps(changed))):
+                assert type(getattr(again, name)) is int and getattr(again, name) == -1, name
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lr": -1}, "lr is -1"),
+        ({"epsilon": -1}, "epsilon is -1"),
+        ({"hidden_size": -1}, "hidden_size is -1"),
+        ({"grad_clip": -1}, "grad_clip is -1"),
+        ({"num_epochs": -1}, "num_epochs is -1"),
+        ({"num_sgd_iter": -1}, "num_epochs is -1"),
+        ({"train_batch_size": -1}, "train_batch_size=-1 instead of 1"),
+    ],
+)
+def test_minus_one_is_refused_by_build_algo_where_it_makes_no_sense(change, message):
+    with pytest.raises(ValueError, match=message):
+        config().training(**change).build_algo()
+    with pytest.raises(ValueError, match=message):
+        Bippo(config=config().training(**change).to_dict())
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_prior_of_weight_minus_one_is_one(tmp_path):
+    algo = config().training(sampler="odds").prior("budget", weight=-1).build_algo()
+    again = Bippo.from_checkpoint(algo.save_to_path(tmp_path))
+    for each in (algo, again):
+        assert find_piece(each.env_runner._module_to_env, RepresentativenessPrior).prior.weight == -1
+        each.stop()
+
+
+@pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)[()], 7])
+def test_a_seed_may_be_of_any_integer_type(seed):
+    for changed in (config().debugging(seed=seed), BippoConfig.from_dict(config().to_dict() | {"seed": seed})):
+        changed.validate()
+        assert type(changed.seed) is int and changed.seed == 7
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32 - 1_000_000, 1.0, np.float64(7), True, "7", [7]])
+def test_what_is_no_seed_is_refused_in_one_line(seed):
+    with pytest.raises(ValueError, match=r"^seed is .*; it must be an integer from 0 to 4293967295, or None"):
+        config().debugging(seed=seed).validate()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bippo_rllib import BudgetSampler
+from bippo_rllib import BudgetSampler, InfoRanking
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.selection.budget_sampler import STRATEGIES
 
 COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e-12, 1e12]))
@@ -168,8 +171,22 @@ def test_the_outside_option_never_leaves_a_round_without_clients_and_does_not_ex
 
 @pytest.mark.parametrize("outside_odds", [-1.0, math.inf, math.nan])
 def test_outside_odds_out_of_range_are_refused(outside_odds):
-    with pytest.raises(ValueError, match=f"outside_odds is {outside_odds}; it must be finite and at least 0"):
+    with pytest.raises(ValueError, match=f"outside_odds is {outside_odds}; it must be a finite number of at least 0"):
         BudgetSampler("odds", outside_odds=outside_odds)
+
+
+@pytest.mark.parametrize("make", [BudgetSampler, InfoRanking, Oort, Cyclic])
+@pytest.mark.parametrize("seed", [-1, 1.5, "7", [1, -2]])
+def test_what_is_no_seed_is_refused_in_one_line(make, seed):
+    with pytest.raises(ValueError, match=re.escape(f"seed is {seed!r}; it must be an integer of at least 0, ")):
+        make(seed=seed)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "epsilon_decay", "epsilon_min", "outside_odds"])
+@pytest.mark.parametrize("value", [None, "0.5", -1, math.nan, []])
+def test_what_is_no_rate_is_refused_in_one_line(name, value):
+    with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; it must be a ")):
+        BudgetSampler(**{name: value})
 
 
 def test_odds_of_one_come_first_and_odds_of_zero_last():

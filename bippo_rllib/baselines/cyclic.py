@@ -9,6 +9,7 @@ import numpy as np
 
 from bippo_rllib.baselines.rule import Rule, payable
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+from bippo_rllib.selection.generator import new_generator
 
 
 class Cyclic(Rule):
@@ -27,7 +28,7 @@ class Cyclic(Rule):
     """
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:
-        self._rng = np.random.default_rng(seed)
+        self._rng = new_generator(seed)
         self._waiting: list[str] = []
         self._had_a_turn: list[str] = []
 
@@ -54,8 +55,9 @@ class Cyclic(Rule):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores a ``state`` that ``get_state`` returned."""
-        self._waiting, self._had_a_turn = list(state["waiting"]), list(state["had_a_turn"])
-        self._rng.bit_generator.state = state["rng"]
+        waiting, had_a_turn = list(state["waiting"]), list(state["had_a_turn"])
+        self._rng.bit_generator.state = state["rng"]  # checked by NumPy, so that nothing is half restored
+        self._waiting, self._had_a_turn = waiting, had_a_turn
 
     def _walk(self, places: Mapping[str, int], costs: np.ndarray, budget: float, picked: Sequence[int]) -> list[int]:
         """``picked`` and who is picked beside them; the others go on waiting."""

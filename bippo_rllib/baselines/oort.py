@@ -13,6 +13,7 @@ import numpy as np
 from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.connector_columns import finite_info_values, info_values
+from bippo_rllib.selection.generator import new_generator
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
@@ -38,7 +39,7 @@ class Oort:
     """
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:
-        self._rng = np.random.default_rng(seed)
+        self._rng = new_generator(seed)
         self._round = 0
         self._exploration = EXPLORATION
         self._pace = PACE
@@ -96,10 +97,11 @@ class Oort:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores ``get_state``."""
-        self._round, self._exploration, self._pace = state["round"], state["exploration"], state["pace"]
-        self._known = dict(state["known"])
-        self._history = deque(state["history"], maxlen=2 * PACER_ROUNDS)
-        self._rng.bit_generator.state = state["rng"]
+        known, history = dict(state["known"]), deque(state["history"], maxlen=2 * PACER_ROUNDS)
+        moved = state["round"], state["exploration"], state["pace"]
+        self._rng.bit_generator.state = state["rng"]  # checked by NumPy, so that nothing is half restored
+        self._known, self._history = known, history
+        self._round, self._exploration, self._pace = moved
 
     def _repace(self) -> None:
         history = list(self._history)

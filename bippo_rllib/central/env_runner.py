@@ -42,4 +42,5 @@ class CentralEnvRunner(BippoEnvRunner):
             log_probs=transition.log_probs,
             reward=float(rewards.mean()) if participants else 0.0,
             episode_over=transition.episode_over,
+            episode_id=self._episode.id_,
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ray.rllib.core import COMPONENT_RL_MODULE
+
 from bippo_rllib.central.experience import SLOT, CentralStep, batch_of
 from bippo_rllib.central.policy import CentralPolicy
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, update_policies
-from bippo_rllib.learning.step_learner import StepLearner
+from bippo_rllib.learning.step_learner import BUFFER, StepLearner
 from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.saved_policies import PolicyShape
 
@@ -50,7 +52,11 @@ class CentralLearner(StepLearner[CentralStep]):
         if step.num_participants:
             self._rounds.append(step)
             self._ends.append(False)
-        if step.episode_over and self._ends:
+        if step.episode_over:
+            self._end_sequences()
+
+    def _end_sequences(self) -> None:
+        if self._ends:
             self._ends[-1] = True
 
     def _update_full(self) -> UpdateStatistics | None:
@@ -63,6 +69,13 @@ class CentralLearner(StepLearner[CentralStep]):
     @property
     def _ids_by_slot(self) -> Sequence[str]:
         return [CENTRAL]
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """See ``StepLearner.check_state``: it must be of a central network of the same size, for whichever clients."""
+        if BUFFER in state and "generation" not in state[BUFFER]:
+            raise ValueError("the checkpoint has a policy for each agent, this algorithm one central network")
+        if CENTRAL in state.get(COMPONENT_RL_MODULE, {}):
+            self.policy.row_of(state[COMPONENT_RL_MODULE][CENTRAL])
 
     def _get_buffer_state(self) -> dict[str, Any]:
         return {"generation": self._generation, "rounds": [vars(step) for step in self._rounds], "ends": self._ends}

@@ -13,7 +13,13 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from bippo_rllib.central.experience import joint_state
-from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, critic_values, initial_parameters
+from bippo_rllib.policies.actor_critic import (
+    ParameterLayout,
+    actor_logits,
+    check_outputs,
+    critic_values,
+    initial_parameters,
+)
 from bippo_rllib.policies.agents import CENTRAL
 from bippo_rllib.policies.client_policy import flat_observation_size, two_layers
 from bippo_rllib.selection.connector_columns import SUGGESTION
@@ -59,9 +65,13 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
         Returns:
             ``action_dist_inputs``, ``actions``, ``action_logp`` and ``participation_suggestion``, ``[N]`` each; the
             suggestions sum to 1.
+
+        Raises:
+            ValueError: If the network has diverged.
         """
         with torch.no_grad():
             outputs = self._forward({Columns.OBS: torch.from_numpy(observations).unsqueeze(0)})
+        check_outputs(outputs[Columns.ACTION_DIST_INPUTS], lambda _: "the central network")
         return {column: tensor[0].numpy() for column, tensor in outputs.items()}
 
     def compute_values(self, batch: Mapping[str, Any], embeddings: Any = None) -> Tensor:
@@ -80,11 +90,14 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
         Raises:
             ValueError: If it is of another hidden size or observation length.
         """
-        layout = self._layout_for(state["clients"])
-        row = layout.row(state["parameters"])
+        row = self.row_of(state)
         self._start_over(tuple(state["clients"]))
         self.flat[0] = row
         self.generation = state["generation"]
+
+    def row_of(self, state: Mapping[str, Any]) -> Tensor:
+        """Returns the parameters in ``state`` as a row ``[size]``; see ``set_state``."""
+        return self._layout_for(state["clients"]).row(state["parameters"])
 
     def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, Tensor]:
         logits = actor_logits(self._parameter_views(), self._joint(batch).unsqueeze(0))[0]

@@ -81,7 +81,17 @@ class StackedAdam:
         """Moments in ``slots`` (``int64[P]``) as arrays ``[P, ...]``."""
         return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(slots))).items()}
 
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raises a ValueError if the state is of policies with another number of parameters."""
+        for name, tensor in vars(self.all).items():
+            if state[name].shape[1:] != tensor.shape[1:]:
+                raise ValueError(
+                    f"the checkpoint's policies have {state[name].shape[1]} parameters each, this algorithm's "
+                    f"{tensor.shape[1]}; use the hidden_size and observations it was saved with"
+                )
+
     def set_state(self, state: Mapping[str, Any], slots: np.ndarray) -> None:
-        """Restores what ``get_state`` returned into ``slots``."""
+        """Restores what ``get_state`` returned into ``slots``; see ``check_state``."""
+        self.check_state(state)
         moments = Moments(*(torch.as_tensor(state[name]) for name in vars(self.all)))
         self.scatter(torch.from_numpy(slots), moments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from ray.rllib.core.columns import Columns
@@ -12,12 +12,14 @@ from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.policies.actor_critic import PARTICIPATE
 
 
-def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str, int]) -> StepExperience:
-    """The experience in a one-step chunk of the plain RLlib path, without participants flagged by ``failed_key``.
+def from_episode(
+    episode: MultiAgentEpisode, not_learned_keys: Iterable[str], slots: Mapping[str, int]
+) -> StepExperience:
+    """Returns the experience in a one-step chunk of the plain RLlib path, without participants that are flagged.
 
     Args:
         episode: The chunk.
-        failed_key: Info key of the flag.
+        not_learned_keys: Info keys of the flags.
         slots: Policy id -> slot in the bank.
 
     Raises:
@@ -27,7 +29,8 @@ def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str
         raise ValueError(f"a chunk of {len(episode)} steps; BIPPO learns from one environment step at a time")
     agents = [a for a in sorted(episode.agent_episodes) if len(episode.agent_episodes[a]) > 0]
     steps = [episode.agent_episodes[a] for a in agents]
-    took_part = [s for s in steps if s.get_actions(0) == PARTICIPATE and not s.get_infos(-1).get(failed_key)]
+    acted = [s for s in steps if s.get_actions(0) == PARTICIPATE]
+    took_part = [s for s in acted if not any(map(s.get_infos(-1).get, not_learned_keys))]
     return StepExperience(
         slots=np.array([slots[s.module_id] for s in took_part], dtype=np.int64),
         observations=_stack([s.get_observations(0) for s in took_part]),
@@ -36,6 +39,7 @@ def from_episode(episode: MultiAgentEpisode, failed_key: str, slots: Mapping[str
         rewards=_stack([s.get_rewards(0) for s in took_part]),
         departed=np.array([slots[s.module_id] for s in steps if s.is_done], dtype=np.int64),
         episode_over=episode.is_done,
+        episode_id=episode.id_,
     )
 
 

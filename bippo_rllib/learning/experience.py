@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,13 +16,14 @@ class Step(ABC):
     next_observations: np.ndarray  #: ``float32[A, obs_dim]`` its state after the step
     log_probs: np.ndarray  #: ``float32[A]`` log pi(participate | s)
     episode_over: bool
+    episode_id: str = field(default="", kw_only=True)  #: of the episode that the step belongs to
 
     def __len__(self) -> int:
         """Environment steps."""
         return 1
 
     def env_steps(self) -> int:
-        """Likewise, as RLlib asks."""
+        """Returns the number of environment steps under the name that RLlib uses."""
         return 1
 
     def agent_steps(self) -> int:

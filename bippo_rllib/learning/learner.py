@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+from ray.rllib.core import COMPONENT_OPTIMIZER
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from bippo_rllib.learning.episode_experience import from_episode
@@ -13,11 +15,13 @@ from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics
-from bippo_rllib.learning.step_learner import StepLearner
+from bippo_rllib.learning.step_learner import BUFFER, StepLearner
 from bippo_rllib.policies.policy_bank import PolicyBank
-from bippo_rllib.policies.saved_policies import PolicyShape
+from bippo_rllib.policies.saved_policies import PolicyShape, only_in
 
+#: Keys in the state of optimiser and buffer: the policies in it, and those that were removed.
 POLICY_IDS = "policy_ids"
+REMOVED = "removed"
 
 
 class BippoLearner(StepLearner[StepExperience]):
@@ -58,10 +62,13 @@ class BippoLearner(StepLearner[StepExperience]):
     def _as_step(self, episode: StepExperience | MultiAgentEpisode) -> StepExperience:
         if isinstance(episode, StepExperience):
             return episode
-        return from_episode(episode, self.config.failed_key, self.bank.slots)
+        return from_episode(episode, self.config.not_learned_keys, self.bank.slots)
 
     def _store(self, step: StepExperience) -> None:
         self.trainer.store(step, self.should_module_be_updated)
+
+    def _end_sequences(self) -> None:
+        self.trainer.end_sequences()
 
     def _update_full(self) -> UpdateStatistics | None:
         return self.trainer.update_full(PPOSettings.of(self.config))
@@ -70,28 +77,53 @@ class BippoLearner(StepLearner[StepExperience]):
     def _ids_by_slot(self) -> Sequence[str]:
         return self.bank.ids
 
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores ``get_state``; policies that were removed before it was saved are removed here, too."""
+        super().set_state(state)
+        if BUFFER in state:
+            for policy_id in set(self.bank.slots) - set(state[BUFFER][POLICY_IDS]):
+                self.trainer.remove_policy(policy_id)
+            self.bank.removed = set(state[BUFFER][REMOVED])
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """See ``StepLearner.check_state``: it must be of the policies that are here, and of their size."""
+        self._follow_policies()
+        if BUFFER in state:
+            self._check_policies(state[BUFFER])
+            self.buffer.check_state(state[BUFFER])
+        if COMPONENT_OPTIMIZER in state:
+            self.adam.check_state(state[COMPONENT_OPTIMIZER])
+
+    def room_for(self, state: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """See ``StepLearner.room_for``; policies get slots in the order in which they were saved."""
+        return self.bank.room_for(state.get(BUFFER, {}).get(POLICY_IDS, ()))
+
     def _get_buffer_state(self) -> dict[str, Any]:
         policy_ids = list(self.bank.slots)
-        return {POLICY_IDS: policy_ids, **self.buffer.get_state(self.bank.slots_of(policy_ids))}
+        waiting = self.buffer.get_state(self.bank.slots_of(policy_ids))
+        return {POLICY_IDS: policy_ids, REMOVED: sorted(self.bank.removed), **waiting}
 
     def _set_buffer_state(self, state: dict[str, Any]) -> None:
-        self.buffer.set_state(state, self._slots_of_all(state[POLICY_IDS]))
+        self.buffer.set_state(state, self._slots_of(state[POLICY_IDS]))
 
     def _get_optimizer_state(self) -> dict[str, Any]:
         policy_ids = list(self.bank.slots)
         return {POLICY_IDS: policy_ids, **self.adam.get_state(self.bank.slots_of(policy_ids))}
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
-        self.adam.set_state(state, self._slots_of_all(state[POLICY_IDS]))
+        self.adam.set_state(state, self._slots_of(state[POLICY_IDS]))
 
-    def _slots_of_all(self, policy_ids: list[str]) -> np.ndarray:
-        """Slots of the named policies, which must be all there are."""
-        self.trainer.grow()
-        only_saved = sorted(set(policy_ids) - set(self.bank.slots))
-        only_here = sorted(set(self.bank.slots) - set(policy_ids))
-        if only_saved or only_here:
-            raise ValueError(
-                f"the checkpoint is of other policies: only in the checkpoint {only_saved}, only here {only_here}; "
-                "build the algorithm for the same agents"
-            )
+    def _slots_of(self, policy_ids: Sequence[str]) -> np.ndarray:
+        self._follow_policies()
         return self.bank.slots_of(policy_ids)
+
+    def _check_policies(self, state: Mapping[str, Any]) -> None:
+        """Refuses a state that lacks policies which are here, unless they were removed before it was saved."""
+        if POLICY_IDS not in state:
+            raise ValueError("the checkpoint has one central network, this algorithm a policy for each agent")
+        saved = state[POLICY_IDS]
+        if not set(self.bank.slots) <= {*saved, *state[REMOVED]}:
+            raise ValueError(
+                f"the checkpoint is of other policies: only in the checkpoint {only_in(saved, self.bank.slots)}, only "
+                f"here {only_in(self.bank.slots, saved)}; build the algorithm for the same agents"
+            )

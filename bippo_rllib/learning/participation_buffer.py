@@ -110,18 +110,23 @@ class ParticipationBuffer:
         """Everything stored for the policies in ``slots`` (``int64[P]``), as arrays ``[P, ...]``."""
         return {name: array[slots] for name, array in self._arrays().items()}
 
-    def set_state(self, state: Mapping[str, np.ndarray], slots: np.ndarray) -> None:
-        """Restores what ``get_state`` returned into ``slots``.
-
-        Raises:
-            ValueError: If the state holds another batch size or observation length.
-        """
+    def check_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Raises a ValueError if the state of another buffer has another batch size or observation length."""
         for name, array in self._arrays().items():
             if state[name].shape[1:] != array.shape[1:]:
                 raise ValueError(
                     f"the checkpoint's participation buffer has shape {state[name].shape[1:]} per policy, this "
                     f"algorithm's {array.shape[1:]}; use the policy_batch_size and observations it was saved with"
                 )
+
+    def set_state(self, state: Mapping[str, np.ndarray], slots: np.ndarray) -> None:
+        """Restores what ``get_state`` returned into ``slots``.
+
+        Raises:
+            ValueError: If the state holds another batch size or observation length. Nothing is changed then.
+        """
+        self.check_state(state)
+        for name, array in self._arrays().items():
             array[slots] = state[name]
 
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -60,9 +60,13 @@ class PolicyTrainer:
                 step.rewards[trained],
             )
         if step.episode_over:
-            self.buffer.end_sequences(np.arange(self.policies.capacity))
+            self.end_sequences()
         else:
             self.buffer.end_sequences(step.departed)
+
+    def end_sequences(self) -> None:
+        """Marks the last stored step of every policy as the end of its sequence."""
+        self.buffer.end_sequences(np.arange(self.policies.capacity))
 
     def update_full(self, settings: PPOSettings) -> UpdateStatistics | None:
         """Updates every policy whose batch is full; None if there is none."""

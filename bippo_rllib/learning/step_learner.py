@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from ray.rllib.core import ALL_MODULES
@@ -24,8 +25,9 @@ from bippo_rllib.learning.experience import Step
 from bippo_rllib.learning.ppo_update import UpdateStatistics
 from bippo_rllib.policies.saved_policies import PolicyShape
 
-#: Key of the waiting batches in a learner's state.
+#: Keys in a learner's state: of the waiting batches, and of the episode that they were last added to from.
 BUFFER = "buffer"
+EPISODE_ID = "episode_id"
 
 #: Metric keys under ``learners/__all_modules__``.
 NUM_PARTICIPANTS = "num_participants"
@@ -46,6 +48,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
     """
 
     adam: StackedAdam
+    _episode_id: str = ""  #: of the last step stored
 
     def update(
         self,
@@ -73,6 +76,9 @@ class StepLearner(TorchLearner, Generic[StepT]):
         self._follow_policies()
         steps = [self._as_step(episode) for episode in episodes or []]
         for step in steps:
+            if step.episode_id != self._episode_id:  # the last one may have been broken off
+                self._end_sequences()
+                self._episode_id = step.episode_id
             self._store(step)
         statistics = self._update_full()
         if statistics is not None:
@@ -93,19 +99,29 @@ class StepLearner(TorchLearner, Generic[StepT]):
         """Weights, Adam moments, and the incomplete batches that wait."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(BUFFER, components, not_components):
-            state[BUFFER] = self._get_buffer_state()
+            state |= {BUFFER: self._get_buffer_state(), EPISODE_ID: self._episode_id}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores ``get_state``.
 
         Raises:
-            ValueError: If the state is of other policies.
+            ValueError: If it does not fit, such as that of other policies. The learner is then as it was.
         """
+        self.check_state(state)
         self._weights_seq_no = 0  # or RLlib would keep weights that are newer than those of the state
         super().set_state(state)
         if BUFFER in state:
             self._set_buffer_state(state[BUFFER])
+            self._episode_id = state[EPISODE_ID]
+
+    @abstractmethod
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raises a ValueError if ``set_state`` cannot restore ``state``; an empty one changes nothing and is fine."""
+
+    def room_for(self, state: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Makes room for the policies of ``state`` while it is being restored; takes it back if that fails."""
+        return nullcontext()
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Called when RLlib adds a policy."""
@@ -131,6 +147,10 @@ class StepLearner(TorchLearner, Generic[StepT]):
     @abstractmethod
     def _store(self, step: StepT) -> None:
         """Buffers a step."""
+
+    @abstractmethod
+    def _end_sequences(self) -> None:
+        """Marks what waits as the end of its sequence: no later step continues it."""
 
     @abstractmethod
     def _update_full(self) -> UpdateStatistics | None:

@@ -10,7 +10,7 @@ first step.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,24 @@ def critic_values(parameters: Mapping[str, Tensor], observations: Tensor) -> Ten
 def log_prob_participate(logits: Tensor) -> Tensor:
     """``log pi(participate | s)``: logits ``[..., 2]`` -> ``[...]``."""
     return torch.log_softmax(logits, dim=-1)[..., PARTICIPATE]
+
+
+def check_outputs(logits: Tensor, name_of: Callable[[int], str]) -> None:
+    """Refuses outputs of policies whose weights have grown beyond what floats hold.
+
+    Args:
+        logits: ``[P, ...]`` of P policies.
+        name_of: Index of a policy among them -> its name.
+
+    Raises:
+        ValueError: If an output is not finite; the message names the first such policy.
+    """
+    finite = torch.isfinite(logits).flatten(1).all(dim=1)
+    if not bool(finite.all()):
+        first = int((~finite).nonzero()[0])
+        raise ValueError(
+            f"{name_of(first)} has diverged: its outputs are not finite; train with a lower lr, or set grad_clip"
+        )
 
 
 def grow_rows(tensor: Tensor, num_rows: int) -> Tensor:

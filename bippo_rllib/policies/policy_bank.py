@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,19 @@ class PolicyBank(PolicyStack, MultiRLModule):
     def remove_policy(self, policy_id: str) -> None:
         """See ``PolicyStack.remove_policy``."""
         del self._rl_modules[policy_id]
+
+    @contextmanager
+    def room_for(self, policy_ids: Sequence[str]) -> Iterator[None]:
+        """Adds fresh policies for what is done inside; if that fails they are gone again, and no other has changed."""
+        new, removed = [policy_id for policy_id in policy_ids if policy_id not in self.slots], set(self.removed)
+        self.add_policies(new)
+        try:
+            yield
+        except BaseException:
+            for policy_id in new:
+                self.remove_policy(policy_id)
+            self.removed = removed
+            raise
 
     def act(self, slots: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
         """One forward pass of P policies.

@@ -8,7 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, grow_rows, initial_parameters
+from bippo_rllib.policies.actor_critic import (
+    ParameterLayout,
+    actor_logits,
+    check_outputs,
+    grow_rows,
+    initial_parameters,
+)
 
 
 class PolicyStack:
@@ -23,6 +29,7 @@ class PolicyStack:
         flat: ``[capacity, size]`` parameters.
         slots: Policy id -> slot.
         ids: Policy id by slot; removed policies keep their place.
+        removed: Ids of the policies that were removed, and not added again.
         seed: Initial weights are keyed by it and the policy's id.
     """
 
@@ -30,13 +37,14 @@ class PolicyStack:
     flat: Tensor
     slots: dict[str, int]
     ids: list[str]
+    removed: set[str]
     seed: int
 
     def begin(self, layout: ParameterLayout, seed: int) -> None:
         """Starts without policies."""
         self.layout, self.seed = layout, seed
         self.flat = torch.zeros(0, layout.size)
-        self.slots, self.ids = {}, []
+        self.slots, self.ids, self.removed = {}, [], set()
 
     @property
     def capacity(self) -> int:
@@ -51,7 +59,7 @@ class PolicyStack:
         """Adds policies, each in a row of its own; every other policy keeps its bits.
 
         Args:
-            policy_ids: Their ids; those that are here already are passed over.
+            policy_ids: Their ids; those that are here already are skipped.
             rows: ``[len(policy_ids), size]`` parameters of policies that are all new; fresh ones by default.
         """
         new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
@@ -65,16 +73,28 @@ class PolicyStack:
         if rows is not None:
             self.flat[len(self.ids) : needed] = rows
         self.ids += new
+        self.removed.difference_update(new)
 
     def remove_policy(self, policy_id: str) -> None:
         """Forgets a policy; its slot is not reused."""
         del self.slots[policy_id]
+        self.removed.add(policy_id)
 
     def logits(self, slots: np.ndarray, observations: np.ndarray) -> Tensor:
-        """Action logits ``[P, 2]`` of the policies in ``slots`` (``int64[P]``) on ``float32[P, obs_dim]``, one each."""
+        """Returns action logits ``[P, 2]`` of the policies in ``slots`` (``int64[P]``).
+
+        Args:
+            slots: Where the policies lie.
+            observations: ``float32[P, obs_dim]``, one each.
+
+        Raises:
+            ValueError: If a policy has diverged.
+        """
         with torch.no_grad():
             parameters = self.layout.views(self._pick(slots))
-            return actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
+            logits = actor_logits(parameters, torch.from_numpy(observations).unsqueeze(1)).squeeze(1)
+        check_outputs(logits, lambda i: f"the policy of {self.ids[slots[i]]!r}")
+        return logits
 
     def _pick(self, slots: np.ndarray) -> Tensor:
         """Parameters in ``slots``; a view, not a copy, where these are consecutive."""

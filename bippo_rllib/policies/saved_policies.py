@@ -8,7 +8,7 @@ import pickle
 import pickletools
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,8 @@ class SavedPolicies:
             raise ValueError(f"{self.folder} holds {found.kind}, but {wanted.kind} is to start from it")
         if set(found.clients) != set(wanted.clients):
             raise ValueError(
-                f"{self.folder} is of other clients: only in the checkpoint {_only(found.clients, wanted.clients)}, "
-                f"only here {_only(wanted.clients, found.clients)}; start from a run with the same clients"
+                f"{self.folder} is of other clients: only in the checkpoint {only_in(found.clients, wanted.clients)}, "
+                f"only here {only_in(wanted.clients, found.clients)}; start from a run with the same clients"
             )
         if found.central and found.clients != wanted.clients:
             raise ValueError(f"{self.folder} has the clients in another order; a central network is tied to the order")
@@ -172,8 +172,8 @@ class _ArraysOnly(pickle.Unpickler):
         return super().find_class(module_name, global_name)
 
 
-def _only(these: Sequence[str], others: Sequence[str]) -> str:
-    """Those of ``these`` that are not among ``others``, the first few by name."""
+def only_in(these: Iterable[str], others: Iterable[str]) -> str:
+    """Names those of ``these`` that are not among ``others``, the first few by name."""
     known = set(others)
     names = [name for name in these if name not in known]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.utils.metrics import (
@@ -22,6 +26,8 @@ from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece
 
 RUN_STATE = "run"
+#: Components of an env runner that hold its connector pieces.
+PIECES = (COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR)
 
 
 class BaseEnvRunner(MultiAgentEnvRunner):
@@ -70,14 +76,32 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``; the next ``sample`` continues the restored episode."""
-        super().set_state(state)
-        run = state.get(RUN_STATE)
-        if run is not None and not self.config.in_evaluation:
+        """Restores ``get_state``; the next ``sample`` continues the restored episode.
+
+        Where the state has no episode, as that of an environment that cannot be restored, it starts a new one. If the
+        environment or a connector piece refuses its part of the state, the env runner is as it was.
+        """
+        if RUN_STATE not in state or self.config.in_evaluation:
+            super().set_state(state)
+            return
+        run = state[RUN_STATE]
+        with self._pieces_kept():
+            super().set_state(state)
+            resumed = run and self._environment.set_state(run["environment"])
+        if run:
             self._episode_length, self._episode_return = run["counters"]
-            observations, infos = self._environment.set_state(run["environment"])
-            self._resume(observations, infos, run["episode_over"])
-            self._needs_initial_reset = False
+            self._resume(*resumed, episode_id=run["episode_id"], episode_over=run["episode_over"])
+        self._needs_initial_reset = not run
+
+    @contextmanager
+    def _pieces_kept(self) -> Iterator[None]:
+        """Puts the connector pieces back to where they were if what is done inside fails."""
+        before = copy.deepcopy(self.get_state(components=PIECES))
+        try:
+            yield
+        except BaseException:
+            super().set_state(before)
+            raise
 
     @property
     def _environment(self) -> MultiAgentEnv:
@@ -88,7 +112,11 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """Whether the next step begins with a reset."""
 
     @abstractmethod
-    def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
+    def _episode_id(self) -> str:
+        """Returns the id of the running episode, which all of its steps carry."""
+
+    @abstractmethod
+    def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
         """Continues an episode in the middle, from the observations and infos of that moment."""
 
     def _run_state(self) -> dict[str, Any] | None:
@@ -101,8 +129,12 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         state = self._environment.get_state()
         if state is None:
             return None
-        counters = (self._episode_length, self._episode_return)
-        return {"environment": state, "episode_over": self._episode_over(), "counters": counters}
+        return {
+            "environment": state,
+            "episode_id": self._episode_id(),
+            "episode_over": self._episode_over(),
+            "counters": (self._episode_length, self._episode_return),
+        }
 
     def _increase_sampled_metrics(self, num_steps: int, next_obs: Any, episode: Any) -> int:
         """Environment steps only; the stock runner logs four metrics per agent."""

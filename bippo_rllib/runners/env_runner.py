@@ -19,7 +19,14 @@ from bippo_rllib.policies.actor_critic import PARTICIPATE
 from bippo_rllib.policies.agents import policy_spaces
 from bippo_rllib.policies.policy_bank import shared_policy_message
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
-from bippo_rllib.runners.running_episode import RunningEpisode, Transition, stack_entries
+from bippo_rllib.runners.running_episode import (
+    RunningEpisode,
+    Transition,
+    check_participants_seen,
+    check_returned,
+    stack_entries,
+    with_last_observations,
+)
 from bippo_rllib.selection.connector_columns import AgentColumn, AgentKey, AgentOrder, values_of
 from bippo_rllib.selection.metrics import REDUCE, log_reward
 
@@ -130,9 +137,12 @@ class BippoEnvRunner(BaseEnvRunner):
         self._episode.env_t, self._episode.total_return = self._episode_length, self._episode_return
         self._make_on_episode_callback("on_episode_created", 0, [self._episode])
 
-    def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
+    def _episode_id(self) -> str:
+        return self._episode.id_
+
+    def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
         self._new_episode(0)
-        self._episode.is_done = episode_over
+        self._episode.id_, self._episode.is_done = episode_id, episode_over
         self._set_latest(observations, infos)
 
     def _set_latest(self, observations: Mapping[str, np.ndarray], infos: Mapping[str, Mapping[str, Any]]) -> None:
@@ -190,9 +200,10 @@ class BippoEnvRunner(BaseEnvRunner):
         actions = values_of(columns[Columns.ACTIONS], self._order)
         joint_action = dict(zip(agents, actions.tolist(), strict=True))
         after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
-        took_part = actions == PARTICIPATE
-        for i in np.flatnonzero(took_part):
-            took_part[i] = not infos.get(agents[i], {}).get(self.config.failed_key)
+        check_returned(agents, after, rewards, terminateds, truncateds)
+        took_part = self._took_part(actions, infos)
+        after = with_last_observations(after, lambda: self._episode.observations, agents, terminateds)
+        check_participants_seen([agents[i] for i in np.flatnonzero(took_part)], after)
         return Transition(
             observations=observations,
             actions=joint_action,
@@ -204,6 +215,13 @@ class BippoEnvRunner(BaseEnvRunner):
             departed={a for a in agents if terminateds.get(a) or truncateds.get(a)},
             episode_over=bool(terminateds["__all__"] or truncateds.get("__all__")),
         )
+
+    def _took_part(self, actions: np.ndarray, infos: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
+        """Returns ``bool[N]``: who was to participate, and is not flagged as turned down or as having failed."""
+        took_part, agents = actions == PARTICIPATE, self._episode.agent_ids
+        for i in np.flatnonzero(took_part):
+            took_part[i] = not any(map(infos.get(agents[i], {}).get, self.config.not_learned_keys))
+        return took_part
 
     def _experience_of(self, transition: Transition) -> Step:
         """What the learner takes: here, the participants' experience."""
@@ -220,6 +238,7 @@ class BippoEnvRunner(BaseEnvRunner):
             rewards=stack_entries(transition.rewards, participants, "reward"),
             departed=self._slots[departed],
             episode_over=transition.episode_over,
+            episode_id=self._episode.id_,
         )
 
     def _advance(self, transition: Transition) -> None:

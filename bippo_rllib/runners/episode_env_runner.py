@@ -10,7 +10,7 @@ from ray.rllib.env.env_runner import ENV_STEP_FAILURE
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
-from bippo_rllib.runners.running_episode import RunningEpisode
+from bippo_rllib.runners.running_episode import RunningEpisode, check_returned, with_last_observations
 from bippo_rllib.selection.metrics import log_reward
 
 
@@ -46,7 +46,10 @@ class EpisodeEnvRunner(BaseEnvRunner):
     def _episode_over(self) -> bool:
         return bool(self.env.unwrapped._autoreset_envs[0])
 
-    def _resume(self, observations: dict, infos: dict, episode_over: bool) -> None:
+    def _episode_id(self) -> str:
+        return self._ongoing_episodes[0].id_
+
+    def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
         """Puts an episode that begins here into RLlib's vector environment and pipelines."""
         _mark_as_reset(self.env.envs[0])
         vector_env = self.env.unwrapped
@@ -54,6 +57,7 @@ class EpisodeEnvRunner(BaseEnvRunner):
         vector_env._observations[0], vector_env._infos[0] = observations, infos
         self._shared_data: dict[str, Any] = {}
         self._new_episode(0)
+        self._ongoing_episodes[0].id_ = episode_id
         if not episode_over:
             self._ongoing_episodes[0].add_env_reset(observations=observations, infos=infos)
         self._cached_to_module = self._env_to_module(
@@ -66,16 +70,21 @@ class EpisodeEnvRunner(BaseEnvRunner):
         )
 
     def _try_env_step(self, actions: Sequence[Mapping[Any, Any]]) -> Any:
-        """As the stock runner's, and logs the step's reward.
+        """Steps the environment, logs the step's reward, and completes what agents that were terminated leave behind.
 
         Raises:
-            ValueError: If all agents leave while others join.
+            ValueError: If all agents leave while others join, or what is learned from is missing.
         """
         results = super()._try_env_step(actions)
         if results != ENV_STEP_FAILURE:
             observations, rewards, terminateds, truncateds, _ = (entries[0] for entries in results)
+            check_returned(list(actions[0]), observations, rewards, terminateds, truncateds)
             log_reward(self.metrics, actions[0], rewards)
             _check_somebody_stays(list(actions[0]), list(observations), terminateds, truncateds)
+            episode = self._ongoing_episodes[0]
+            results[0][0] = with_last_observations(
+                observations, lambda: episode.get_observations(-1), actions[0], terminateds
+            )
         return results
 
     def _reset_envs_and_episodes(self, explore: bool) -> None:

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR
 
-from bippo_rllib.runners.base_env_runner import BaseEnvRunner
+from bippo_rllib.runners.base_env_runner import PIECES, BaseEnvRunner
 
 
 @contextmanager
@@ -39,8 +38,7 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
             those it has for newer, as after ``restore_from_path``.
         training: Env runner of the training run.
     """
-    pieces = [COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR]
-    evaluating.set_state(copy.deepcopy(training.get_state(components=pieces)))
+    evaluating.set_state(copy.deepcopy(training.get_state(components=PIECES)))
     if "epsilon" in (training.config.evaluation_config or ()):
         evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
     evaluating._weights_seq_no = 0

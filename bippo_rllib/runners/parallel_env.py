@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import inspect
 import time
@@ -113,7 +114,11 @@ def adapted(env: Any) -> Any:
     return ParallelEnvAdapter(env) if isinstance(env, ParallelEnv) else env
 
 
-class EnvMaker:
+class _MakerKind(type):
+    """Class of all ``EnvMaker``s, by which ``pickle`` recognises them."""
+
+
+class EnvMaker(metaclass=_MakerKind):
     """What RLlib takes for an environment class: called with an ``env_config``, it returns what ``factory`` makes.
 
     Classes of this kind are pickled without code of ours, so that checkpoints outlive a Python version.
@@ -140,7 +145,15 @@ def rllib_env(env: Any) -> Any:
 
 @functools.cache
 def _maker(factory: Callable[..., Any]) -> type:
-    return type(getattr(factory, "__name__", "parallel_env"), (EnvMaker,), {"factory": staticmethod(factory)})
+    return _MakerKind(getattr(factory, "__name__", "parallel_env"), (EnvMaker,), {"factory": staticmethod(factory)})
+
+
+def _pickled(maker: Any) -> Any:
+    """Returns what ``pickle`` keeps: it looks classes up by name, and those of factories are in no module."""
+    return maker.__name__ if maker is EnvMaker else (_maker, (maker.factory,))
+
+
+copyreg.pickle(_MakerKind, _pickled)
 
 
 def registered_env(name: str, creator: Callable[[Mapping[str, Any]], Any]) -> type:

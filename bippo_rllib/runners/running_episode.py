@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,65 @@ class Transition:
     infos: Mapping[str, Mapping[str, Any]]
     departed: Collection[str]  #: agents that left with the step while others stayed
     episode_over: bool
+
+
+def check_returned(
+    acted: Iterable[Any],
+    observations: Mapping[Any, Any],
+    rewards: Mapping[Any, Any],
+    terminateds: Mapping[Any, bool],
+    truncateds: Mapping[Any, bool],
+) -> None:
+    """Refuses a step that lacks what is learned from, of any agent that acted: who takes part in it is chance.
+
+    An agent that was terminated needs no last observation, see ``with_last_observations``; one that is neither observed
+    nor said to have left pauses.
+
+    Raises:
+        ValueError: If an agent was truncated without a last observation, or has no reward; the message names it.
+    """
+    for agent in acted:
+        if agent not in observations and (truncateds.get(agent) or truncateds.get("__all__")):
+            raise ValueError(
+                f"{agent!r} was truncated without a last observation, whose value is needed; return the observation "
+                "that it left with, or terminate it"
+            )
+        pauses = agent not in observations and not (terminateds.get(agent) or terminateds["__all__"])
+        if agent not in rewards and not pauses:
+            raise ValueError(f"the reward of {agent!r} is missing; return one for every agent that acted")
+
+
+def with_last_observations(
+    after: Mapping[Any, Any],
+    before: Callable[[], Mapping[Any, Any]],
+    acted: Iterable[Any],
+    terminateds: Mapping[Any, bool],
+) -> Mapping[Any, Any]:
+    """Returns what a step returned, ``after``, with the observation that it acted on for an agent it terminated unseen.
+
+    RLlib's own episodes mean to do the same, but where they are cut at every step they drop the agent's last step.
+    """
+    all_terminated = terminateds["__all__"]
+    unseen = [a for a in acted if a not in after and (all_terminated or terminateds.get(a))]
+    if not unseen:
+        return after
+    acted_on = before()
+    return {**after, **{agent: acted_on[agent] for agent in unseen}}
+
+
+def check_participants_seen(participants: Iterable[str], observations: Mapping[str, Any]) -> None:
+    """Refuses a step after which an agent that took part is neither observed nor said to have left.
+
+    Raises:
+        ValueError: If there is one; it names the agent and what the environment can do.
+    """
+    for agent in participants:
+        if agent not in observations:
+            raise ValueError(
+                f"the observation of {agent!r} is missing: it took part, and the step neither returned its observation "
+                f"nor said that it left; return one for every agent that acts, or truncate it with a last one (it may "
+                f"come back as '{agent}#1'); EpisodeEnvRunner waits for agents that pause"
+            )
 
 
 def stack_entries(entries: Mapping[str, Any], agents: Sequence[str], what: str, *shape: int) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from bippo_rllib.selection.generator import new_generator
 from bippo_rllib.selection.set_score import SetFunction, standardised
 
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
@@ -71,21 +73,21 @@ class BudgetSampler:
         if strategy not in STRATEGIES:
             raise ValueError(f"sampler strategy is {strategy!r}; choose one of {', '.join(STRATEGIES)}")
         for name, value in (("epsilon", epsilon), ("epsilon_decay", epsilon_decay), ("epsilon_min", epsilon_min)):
-            if not 0.0 <= value <= 1.0:
-                raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
+            if not _is_number(value) or not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name} is {value!r}; it must be a number in [0, 1]")
         if epsilon_decay == 0.0:
             raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
-        if not 0.0 <= outside_odds < np.inf:
-            raise ValueError(f"outside_odds is {outside_odds}; it must be finite and at least 0")
-        if not np.isfinite(set_weight):
-            raise ValueError(f"set_weight is {set_weight}; it must be finite")
+        if not _is_number(outside_odds) or not 0.0 <= outside_odds < np.inf:
+            raise ValueError(f"outside_odds is {outside_odds!r}; it must be a finite number of at least 0")
+        if not _is_number(set_weight) or not np.isfinite(set_weight):
+            raise ValueError(f"set_weight is {set_weight!r}; it must be a finite number")
         self.strategy = strategy
         self.epsilon = float(epsilon)
         self.epsilon_decay = float(epsilon_decay)
         self.epsilon_min = float(epsilon_min)
         self.outside_odds = float(outside_odds)
         self.set_weight = float(set_weight)
-        self._rng = np.random.default_rng(seed)
+        self._rng = new_generator(seed)
 
     def select(
         self,
@@ -130,8 +132,9 @@ class BudgetSampler:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores the ``state`` that ``get_state`` returned."""
-        self.epsilon = float(state["epsilon"])
+        epsilon = float(state["epsilon"])
         self._rng.bit_generator.state = state["rng"]
+        self.epsilon = epsilon
 
     def _picks(
         self, scores: np.ndarray, costs: np.ndarray, budget: float, explore: bool, set_score: SetFunction | None
@@ -215,6 +218,10 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 _WEIGHTS = {"stochastic": _scaled_scores, "odds": _scaled_odds}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _checked(

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.selection.connector_columns import finite_info_values
+from bippo_rllib.selection.generator import new_generator
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 
@@ -48,7 +49,7 @@ class InfoRanking(SuggestionPiece):
         self._score_key, self._size_key = score_key, size_key
         self._sign = 1.0 if highest else -1.0
         self._candidates = candidates
-        self._rng = np.random.default_rng(seed)
+        self._rng = new_generator(seed)
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]

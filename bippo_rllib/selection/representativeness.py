@@ -55,8 +55,9 @@ class Representativeness:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores what ``get_state`` returned."""
-        self._index = {client: i for i, client in enumerate(state["clients"])}
-        self._sums, self._counts = state["sums"].copy(), state["counts"].copy()
+        clients, sums, counts = state["clients"], state["sums"].copy(), state["counts"].copy()
+        self._index = {client: i for i, client in enumerate(clients)}
+        self._sums, self._counts = sums, counts
 
     def _indices(self, clients: Sequence[str]) -> np.ndarray:
         """Where the records of ``clients`` lie; those not seen before get empty ones."""

@@ -1,0 +1,62 @@
+"""A ``PPOConfig`` whose settings survive RLlib's states and dicts, Tune, copies and pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.algorithms.ppo.ppo import PPOConfig
+
+from bippo_rllib.runners.parallel_env import rllib_env
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Key of the class in ``to_dict``.
+CONFIG_CLASS = "config_class"
+
+#: Attributes that RLlib sets anew in whatever it makes of a state.
+_NOT_IN_STATE = frozenset({"algo_class", "_is_frozen"})
+
+
+class PortableConfig(PPOConfig):
+    """What ``BippoConfig`` builds on: PPO's settings, none of which is lost or changed on the way to an algorithm."""
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Overrides RLlib's: ``env`` may be a PettingZoo ``ParallelEnv``, see ``rllib_env``, ``seed`` any integer type.
+
+        RLlib seeds Python's generator, which takes Python's own integers only.
+        """
+        if key == "env":
+            value = rllib_env(value)
+        elif key == "seed" and isinstance(value, Integral) and not isinstance(value, bool):
+            value = int(value)
+        super().__setattr__(key, value)
+
+    def get_state(self) -> dict[str, Any]:
+        """Overrides RLlib's, by which ``build_algo`` copies, so that a setting of -1 is not silently the default.
+
+        RLlib's leaves out whatever equals -1, its mark of deprecated settings.
+        """
+        state = super().get_state()
+        left_out = {key: value for key, value in vars(self).items() if key not in _NOT_IN_STATE | state.keys()}
+        return {**state, **left_out}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns RLlib's dict, and the class under ``config_class``."""
+        return {**super().to_dict(), CONFIG_CLASS: type(self)}
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
+        """Overrides RLlib's to take over the class, too: RLlib fills ``Bippo``'s default from what Tune kept of any."""
+        settings = dict(config_dict.items())
+        self.__class__ = settings.pop(CONFIG_CLASS, type(self))
+        return super().update_from_dict(settings)
+
+    def _set(self, **settings: Any) -> Self:
+        """Sets what is provided, as RLlib's own setters do."""
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+        return self
