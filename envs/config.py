@@ -79,7 +79,12 @@ class FederationConfig:
             round; None for all.
         shapley_pairs: Pairs of orders that ``shapley`` draws where more than three clients train.
         with_loss: Also compute each client's mean cross-entropy on its training samples, info ``loss``.
+        with_label_counts: Also report how many training samples of each class every client has, as it labels them,
+            info ``label_counts``. No real client gives that away; for bounds and for methods that ask for it.
         update_profile_size: Numbers in the sketch of a client's update, info ``update_profile``; 0 sketches none.
+        with_output_bias: Also report what a client's training changed of the output layer's bias, info
+            ``output_bias_update``; the bias must be the model's last parameter.
+        with_update_norm: Also report the Euclidean length of a client's update, info ``update_norm``.
         on_overrun: ``raise`` an error if the selection exceeds the budget, or ``drop`` what does not fit.
         seed: Seed of an env that is reset without one.
         device: torch device of the training, such as ``cpu`` or ``cuda:0``; Ray actors use the one Ray gives them.
@@ -132,7 +137,10 @@ class FederationConfig:
     credit_clients: int | None = None
     shapley_pairs: int = 1
     with_loss: bool = False
+    with_label_counts: bool = False
     update_profile_size: int = 0
+    with_output_bias: bool = False
+    with_update_norm: bool = False
     on_overrun: str = "raise"
     seed: int = 0
     device: str = "cpu"
@@ -190,6 +198,16 @@ class FederationConfig:
     def mislabelled_clients(self) -> tuple[int, ...]:
         """``noisy_clients``, or nobody where ``label_noise`` is 0."""
         return self.noisy_clients if self.label_noise else ()
+
+    @property
+    def update_reports(self) -> tuple[str, ...]:
+        """Info keys of what is asked about the updates of clients that trained."""
+        asked = {
+            "update_profile": self.update_profile_size > 0,
+            "output_bias_update": self.with_output_bias,
+            "update_norm": self.with_update_norm,
+        }
+        return tuple(key for key, is_asked in asked.items() if is_asked)
 
     @property
     def execution(self) -> Execution:

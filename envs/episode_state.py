@@ -42,8 +42,8 @@ class EpisodeState:
     metered_epochs_j: np.ndarray | None = None
     #: Joules a round may spend, as measured in round 0; None for what the configuration says.
     budget_j: float | None = None
-    #: ``float32[size]`` sketch of the update of each client that trained in the last round, by client.
-    update_profiles: Mapping[int, np.ndarray] = field(default_factory=dict)
+    #: What is asked about the updates of the clients that trained in the last round, by client and info key.
+    update_reports: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def begin(

@@ -35,9 +35,11 @@ accuracy or its Shapley value (``envs.rules.leave_one_out``, ``envs.rules.shaple
 **Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
 in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
 training samples; with ``with_loss=True``), ``granted_j`` (joules granted in the last round, 0 if not selected),
-``dropped`` (asked to train and was turned down), ``failed`` (was selected and its training failed) and, with
-``update_profile_size`` above 0, ``update_profile``, what the client's training in the last round changed of the model
-per sample, a sketch of ``float32[size]`` (``envs.rules.update_sketch``), or None if it did not train.
+``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed). If asked for:
+``label_counts`` (``int64[num_classes]`` training samples of each class, as the client labels them), and of a client
+that trained in the last round, else None, ``own_reward`` (with rewards of single participants), ``update_profile``
+(``float32[size]``, ``envs.rules.update_sketch``), ``output_bias_update`` (``float32[num_classes]``) and
+``update_norm``; round 0 counts for what is about updates.
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
 ``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
@@ -94,7 +96,7 @@ from envs.agent_ids import add_known, agent_id, client_name, known_agents, wante
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
-from envs.observation import info, observation_rows, observation_space
+from envs.observation import asked_reports, info, observation_rows, observation_space
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
@@ -300,5 +302,6 @@ class FederatedRounds(ParallelEnv):
 
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
         sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)
-        sketched = self.config.update_profile_size > 0
-        return {agent: info(state, client, sizes[client], budget_j, sketched) for agent, client in seen.items()}
+        counts = self._federation.label_counts(state.seed) if self.config.with_label_counts else None
+        asked = asked_reports(self.config, state, counts)
+        return {agent: info(state, client, sizes[client], budget_j, asked) for agent, client in seen.items()}

@@ -29,7 +29,7 @@ from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter
 from envs.training.executor import Executor
 from envs.training.meter_readings import MeterWarnings, complete_readings_j, measured_j
-from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters
+from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters, output_bias
 from envs.training.new_executor import new_executor
 
 
@@ -64,6 +64,7 @@ class Federation:
         self._make_executor = make_executor
         self._executor: Executor | None = None
         self._assigned_seed: int | None = None
+        self._label_counts: tuple[int, np.ndarray] | None = None
         self._dataset = load_dataset(config.dataset, config.data_dir)
         self.names = client_names(config.num_clients)
         partition = Partition.of(config, self._dataset, config.seed)
@@ -71,6 +72,8 @@ class Federation:
         self.num_samples = np.array([len(indices) for indices in partition.train])
         model = self._model(seed=0)
         self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
+        if config.with_output_bias:
+            output_bias(model, len(self._dataset.classes))
         self._check_last_batches(model)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
@@ -105,7 +108,7 @@ class Federation:
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
         state.begin_readings(complete_readings_j(result))
         self._meter_warnings.check(result, round_index=0)
-        state.update_profiles = dict(result.update_profiles)
+        state.update_reports = dict(result.update_reports)
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
             state.budget_j = self._round_budget_j(self._epochs_j(state))
@@ -135,7 +138,7 @@ class Federation:
         live, before = state.live, state.accuracies.copy()
         overhead_j = split_budget(self.budget_of(state), sum(self._asked_j(state)))[0]
         probing_j, selecting_j = self._asked_j(state) if overhead_j else (0.0, 0.0)
-        state.update_profiles = {}
+        state.update_reports = {}
         failed, own, read_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
@@ -197,7 +200,7 @@ class Federation:
         complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
         own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
         state.note_readings(complete_readings_j(result), self.config.local_epochs)
-        state.update_profiles = dict(result.update_profiles)
+        state.update_reports = dict(result.update_reports)
         self._meter_warnings.check(result, state.round + 1)
         return result.failed_clients, own, measured_j(result)
 
@@ -262,6 +265,12 @@ class Federation:
             model.selecting_j(len(live)),
             model.learning_j,
         )
+
+    def label_counts(self, seed: int) -> np.ndarray:
+        """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""
+        if self._label_counts is None or self._label_counts[0] != seed:
+            self._label_counts = seed, Partition.of(self.config, self._dataset, seed).label_counts(self._dataset)
+        return self._label_counts[1]
 
     def _check_last_batches(self, model: nn.Module) -> None:
         """Sizes are the same for all seeds, so that what a last batch of one does is known before anything trains."""

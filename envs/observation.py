@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from envs.config import FederationConfig
 from envs.episode_state import EpisodeState
+from envs.rules.reward import OWN_EFFECT
 
 #: Columns of an observation.
 MEAN_ACCURACY, DATA_SIZE, OWN_ACCURACY, COST_SHARE, TRAINED_LAST_ROUND = range(5)
@@ -60,9 +62,17 @@ def cost_shares(costs_j: np.ndarray, budget_j: float) -> np.ndarray:
 
 
 def info(
-    state: EpisodeState, client: int, num_samples: int, budget_j: float, with_update_profile: bool = False
+    state: EpisodeState, client: int, num_samples: int, budget_j: float, asked: Mapping[str, Mapping[int, Any]]
 ) -> dict[str, Any]:
-    """The info of one client, see ``envs.federated_rounds``; ``budget_j`` is what training may cost in all."""
+    """The info of one client, see ``envs.federated_rounds``.
+
+    Args:
+        state: After a round.
+        client: Client id.
+        num_samples: Its training samples.
+        budget_j: What training may cost in all.
+        asked: What ``asked_reports`` returned.
+    """
     entries: dict[str, Any] = {
         "cost": float(state.costs_j[client]),
         "budget": budget_j,
@@ -74,6 +84,24 @@ def info(
     }
     if state.losses is not None:
         entries["loss"] = float(state.losses[client])
-    if with_update_profile:
-        entries["update_profile"] = state.update_profiles.get(client)
-    return entries
+    return entries | {key: by_client.get(client) for key, by_client in asked.items()}
+
+
+def asked_reports(
+    config: FederationConfig, state: EpisodeState, label_counts: np.ndarray | None
+) -> dict[str, Mapping[int, Any]]:
+    """What infos have because the configuration asks for it: by info key and client, who has nothing to report absent.
+
+    Args:
+        config: The federation.
+        state: After a round.
+        label_counts: ``int64[num_clients, num_classes]``, if they are asked for.
+    """
+    asked: dict[str, Mapping[int, Any]] = {
+        key: {client: report[key] for client, report in state.update_reports.items()} for key in config.update_reports
+    }
+    if label_counts is not None:
+        asked["label_counts"] = dict(enumerate(label_counts))
+    if config.reward in OWN_EFFECT:
+        asked["own_reward"] = {} if state.last_round is None else state.last_round.own_rewards
+    return asked

@@ -54,3 +54,10 @@ class RoundResult:
     selection_j: float = 0.0
     measured_j: float | None = field(default=None, compare=False)
     meter_warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def own_rewards(self) -> dict[int, float]:
+        """Reward of each client that trained, by client."""
+        return {
+            client: reward for client, reward in zip(self.clients, self.rewards, strict=True) if client in self.trained
+        }

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bippo_rllib.baselines.bandit_connector import BanditSuggestions
 from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.even_suggestions import EvenSuggestions
+from bippo_rllib.baselines.greedyfed import GreedyFed
+from bippo_rllib.baselines.label_balance import LabelBalance
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RulePiece
 from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.update_matching import UpdateMatching
 from envs import FederatedRounds
 from experiments.selectors import SelectorConfig
 
@@ -35,3 +41,38 @@ class CyclicConfig(RuleConfig):
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Cyclic:
         """A queue in random order."""
         return Cyclic(seed)
+
+
+class GreedyFedConfig(RuleConfig):
+    """See ``GreedyFed``; the environment must reward clients by Shapley value."""
+
+    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> GreedyFed:
+        """Everybody once, then by value."""
+        return GreedyFed(seed=seed)
+
+
+class FedCBSConfig(SelectorConfig):
+    """Fed-CBS, see ``LabelBalance``; the environment must report label counts."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.training(sampler="odds").set_term(LabelBalance, weight=2.0)
+
+    def new_piece(self, env: FederatedRounds) -> EvenSuggestions:
+        """Even odds, so that the set score decides alone."""
+        return EvenSuggestions()
+
+
+class BanditConfig(SelectorConfig):
+    """``bippo-s`` with a bandit in PPO's place, see ``BanditSuggestions``; rewards and reports must be those of it."""
+
+    piece_before = RepresentativenessPrior
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.training(sampler="odds", outside_odds=1.0).set_term(UpdateMatching, weight=2.0)
+        self.prior(weight=2.0, gain=1.0, only_lowers=True)
+
+    def new_piece(self, env: FederatedRounds) -> BanditSuggestions:
+        """Suggestions from rewards."""
+        return BanditSuggestions(client_of=policy_of)

@@ -28,6 +28,8 @@ class Method:
     settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
     uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
     critic: bool = True  #: False where policies learn without one.
+    #: What it is told about clients that no real one would give away; reports mark its rows.
+    told: str = ""
     reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,6 +112,8 @@ def _published(config_class: str) -> BippoConfig:
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
+_SHAPLEY: Mapping[str, Any] = MappingProxyType({"reward": "shapley"})
+_MATCHING: Mapping[str, Any] = MappingProxyType({"reward": "shapley", "update_profile_size": 64})
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -148,7 +152,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "bippo-s",
                 "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match everybody's",
                 _set_matching,
-                federation=MappingProxyType({"reward": "shapley", "update_profile_size": 64}),
+                federation=_MATCHING,
                 critic=False,
             ),
             Method(
@@ -203,6 +207,29 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 uses_client_reports=False,
             ),
             Method(
+                "fedcbs",
+                "Fed-CBS: clients whose labels together are mixed as everybody's; told their label counts",
+                partial(_published, "FedCBSConfig"),
+                learns=False,
+                federation=MappingProxyType({"with_label_counts": True}),
+                uses_client_reports=False,
+                told="label counts",
+            ),
+            Method(
+                "bandit",
+                "bippo-s with the running mean of each client's Shapley values in the place of its policy",
+                partial(_published, "BanditConfig"),
+                learns=False,
+                federation=_MATCHING,
+            ),
+            Method(
+                "greedyfed",
+                "GreedyFed: everybody once, then those with the highest mean Shapley value (Singhal et al. 2024)",
+                partial(_published, "GreedyFedConfig"),
+                learns=False,
+                federation=_SHAPLEY,
+            ),
+            Method(
                 "oracle",
                 "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
                 _oracle,
@@ -214,6 +241,11 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         )
     }
 )
+
+
+def told_of(name: str) -> str:
+    """Returns what the method of that name is told about clients that no real one would give away, if anything."""
+    return METHODS[name].told if name in METHODS else ""
 
 
 def is_reference(name: str) -> bool:

@@ -18,7 +18,13 @@ from envs.config import config_from
 
 
 class SelectorConfig(BippoConfig):
-    """A configuration that trains nothing and puts a piece before the budget sampler."""
+    """A configuration that trains nothing and puts a piece before the budget sampler.
+
+    Attributes:
+        piece_before: Which kind of piece it is put before.
+    """
+
+    piece_before: type[ConnectorV2] = BudgetSamplerConnector
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
@@ -29,9 +35,9 @@ class SelectorConfig(BippoConfig):
         raise NotImplementedError
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """``BippoConfig``'s pipeline with the piece before its sampler."""
+        """``BippoConfig``'s pipeline with the piece."""
         pipeline = super().build_module_to_env_connector(env=env, spaces=spaces)
-        pipeline.insert_before(BudgetSamplerConnector, self.new_piece(environment_in(env).parallel_env))
+        pipeline.insert_before(self.piece_before, self.new_piece(environment_in(env).parallel_env))
         return pipeline
 
 

@@ -40,6 +40,9 @@ REFUSED = {
     "pocd": "InfoRanking",
     "oort": "OortRanking",
     "cyclic": "Cyclic",
+    "fedcbs": "LabelBalance",
+    "bandit": "BanditSuggestions",
+    "greedyfed": "GreedyFed",
     "oracle": "OnlyClients",
 }
 

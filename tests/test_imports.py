@@ -59,7 +59,10 @@ EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 #: Beside all of ``envs`` but its Ray executor.
 RAY_FREE = [
     "bippo_rllib",
+    "bippo_rllib.baselines.bandit",
     "bippo_rllib.baselines.cyclic",
+    "bippo_rllib.baselines.greedyfed",
+    "bippo_rllib.baselines.label_balance",
     "bippo_rllib.central.experience",
     "bippo_rllib.deploy.client_selector",
     "bippo_rllib.export",

@@ -131,7 +131,7 @@ def test_a_setting_of_a_method_that_is_not_in_the_study_is_refused() -> None:
 
 def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
     charged = {name for name in METHODS if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config}
-    assert set(METHODS) - charged == {"fedavg", "oort", "cyclic", "oracle"}
+    assert set(METHODS) - charged == {"fedavg", "oort", "cyclic", "fedcbs", "oracle"}
 
 
 def test_samplers_are_compared_with_the_same_policies() -> None:

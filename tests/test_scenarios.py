@@ -86,6 +86,9 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
         ("rep", "odds"),
         ("oort", "greedy"),
         ("cyclic", "greedy"),
+        ("fedcbs", "odds"),
+        ("bandit", "odds"),
+        ("greedyfed", "greedy"),
         ("oracle", "random"),
     ],
 )

@@ -59,6 +59,12 @@ class Partition:
         }
         return dataclasses.replace(dealt, noisy_labels=noisy)
 
+    def label_counts(self, dataset: Dataset) -> np.ndarray:
+        """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""
+        true_labels, num_classes = dataset.train_labels.numpy(), len(dataset.classes)
+        held = (self.noisy_labels.get(client, true_labels[indices]) for client, indices in enumerate(self.train))
+        return np.stack([np.bincount(labels, minlength=num_classes) for labels in held])
+
 
 def make_partition(
     kind: str,

@@ -7,11 +7,10 @@ about 2**-9 (0.002); below that the rounding error is at most 1.2e-10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,8 +38,8 @@ class WeightedSum:
     readings_j: tuple[tuple[int, float], ...] = ()
     #: Pairs of a client and why a meter could not be read while it trained.
     unread: tuple[tuple[int, str], ...] = ()
-    #: Pairs of a client and the ``float32[size]`` sketch of its update; empty unless the federation asks for them.
-    update_profiles: tuple[tuple[int, np.ndarray], ...] = ()
+    #: Pairs of a client and what the federation asks about its update, by info key; empty if nothing.
+    update_reports: tuple[tuple[int, Mapping[str, Any]], ...] = ()
 
     @property
     def failed_clients(self) -> list[int]:
@@ -98,18 +97,18 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
     failed: tuple[ClientFailure, ...] = ()
     readings_j: tuple[tuple[int, float], ...] = ()
     unread: tuple[tuple[int, str], ...] = ()
-    update_profiles: tuple[tuple[int, np.ndarray], ...] = ()
+    update_reports: tuple[tuple[int, Mapping[str, Any]], ...] = ()
     for part in sums:
         num_samples += part.num_samples
         bound = _checked(bound + part.bound, num_samples)
         failed += part.failed
         readings_j += part.readings_j
         unread += part.unread
-        update_profiles += part.update_profiles
+        update_reports += part.update_reports
         total = part.total.clone() if total is None else total.add_(part.total)
     if total is None:
         raise ValueError("no client to average; pass at least one")
-    return WeightedSum(total, num_samples, bound, failed, readings_j, unread, update_profiles)
+    return WeightedSum(total, num_samples, bound, failed, readings_j, unread, update_reports)
 
 
 def minus(total: WeightedSum, part: WeightedSum) -> WeightedSum:

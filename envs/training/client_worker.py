@@ -7,7 +7,6 @@ the terms of a sum in another order, and the last bits differ.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -19,13 +18,13 @@ from envs.checks import described
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, ResidentSamples
 from envs.rng import RoundKey, keyed_rng, keyed_seed
-from envs.rules.update_sketch import UpdateSketch
 from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.training.energy_meter import MissingReading, open_meter
 from envs.training.local_training import evaluate, train_locally
-from envs.training.models import FlatWeights, build_model, num_parameters
+from envs.training.models import FlatWeights, build_model
 from envs.training.torch_threads import torch_threads
+from envs.training.update_reports import UpdateReports
 
 
 class ClientWorker:
@@ -45,7 +44,7 @@ class ClientWorker:
         self._weights = FlatWeights(self._model)
         self._meter, self.no_meter = open_meter(config.energy_meter, device)
         self._is_warm = False
-        self._num_parameters = num_parameters(self._model)
+        self._reports = UpdateReports(config, self._model, shape.num_classes)
 
     def assign(self, samples: FederationSamples) -> None:
         """Keeps the samples on the device."""
@@ -102,7 +101,10 @@ class ClientWorker:
             self._fit(client, key, epochs)
             weights = self._weights.get()
             update = aggregation.weighted(weights, self._train.sizes[client], self._all_samples)
-            return dataclasses.replace(update, update_profiles=self._update_profiles(start, weights, client, key))
+            if not self._config.update_reports:
+                return update
+            report = self._reports.of(start, weights, self._train.sizes[client], key.seed)
+            return dataclasses.replace(update, update_reports=((client, report),))
         except (FloatingPointError, WeightsTooLarge) as error:
             reason = (
                 f"client {client} diverged in round {key.round} at lr={self._config.learning_rate}: {error}; lower lr"
@@ -112,17 +114,6 @@ class ClientWorker:
         except BaseException as error:  # whatever a user's model does, the user has to know which client it was
             reason = f"client {client} failed in round {key.round}: {described(error)}"
         return aggregation.without(ClientFailure(client, reason), self._weights.get())
-
-    def _update_profiles(
-        self, start: list[Tensor], weights: Tensor, client: int, key: RoundKey
-    ) -> tuple[tuple[int, np.ndarray], ...]:
-        """The sketch of what training from ``start`` changed of the parameters, if the federation asks for it."""
-        if not self._config.update_profile_size:
-            return ()
-        sketch = _update_sketch(self._num_parameters, self._config.update_profile_size, key.seed)
-        before = torch.cat([piece.reshape(-1) for piece in start])
-        update = (weights - before)[: self._num_parameters].cpu().numpy()
-        return ((client, sketch.of(update, self._train.sizes[client])),)
 
     def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
         """One client's local training of the model, in place; layers that draw, such as dropout, do so by ``key``."""
@@ -153,12 +144,6 @@ class ClientWorker:
         if client not in self._test_numbers:
             self._test_numbers[client] = self._test.of(client)
         return self._test_numbers[client]
-
-
-@functools.lru_cache(maxsize=2)
-def _update_sketch(num_values: int, size: int, seed: int) -> UpdateSketch:
-    """Kept, since drawing it takes longer than using it."""
-    return UpdateSketch(num_values, size, seed)
 
 
 def be_deterministic() -> None:

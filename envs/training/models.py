@@ -66,6 +66,23 @@ def num_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def output_bias(model: nn.Module, num_classes: int) -> slice:
+    """Where the output layer's bias is among the flat weights.
+
+    Raises:
+        ValueError: If the model's last parameter is not one number for each class.
+    """
+    shapes = [tuple(parameter.shape) for parameter in model.parameters()]
+    if not shapes or shapes[-1] != (num_classes,):
+        found = f"has shape {shapes[-1]}" if shapes else "is missing"
+        raise ValueError(
+            f"with_output_bias needs a model whose last parameter is the output layer's bias, of shape "
+            f"{(num_classes,)}; this one's {found}: leave with_output_bias out, or change model"
+        )
+    end = num_parameters(model)
+    return slice(end - num_classes, end)
+
+
 def weight_tensors(model: nn.Module) -> list[Tensor]:
     """What FedAvg averages: parameters, then floating-point buffers (batch-norm statistics), in the model's order."""
     buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]

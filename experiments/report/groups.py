@@ -11,14 +11,14 @@ from matplotlib.colors import to_hex, to_rgb
 
 from experiments.methods import is_reference
 from experiments.report.figure_text import as_drawn
-from experiments.report.metrics import method_label, one_trial_per_seed, short_setting
+from experiments.report.metrics import marked, method_label, one_trial_per_seed, short_setting
 from experiments.report.plots import REFERENCE_STYLE, STYLES, Style
 from experiments.results.naming import pluralize
 
 _NAMES = {
     **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r")},
     **{"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "rep": "Rep", "oort": "Oort"},
-    **{"cyclic": "Cyclic"},
+    **{"cyclic": "Cyclic", "fedcbs": "Fed-CBS", "bandit": "Bandit", "greedyfed": "GreedyFed"},
     **{"bippo-greedy": "BIPPO greedy", "ippo-odds": "IPPO odds"},
 }
 
@@ -49,8 +49,11 @@ class Group(NamedTuple):
 
 
 def method_name(method: str) -> str:
-    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``; a user's method as it is."""
-    return _NAMES.get(method, method)
+    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``; a user's method as it is.
+
+    A method that is told what no real client would give away has a mark.
+    """
+    return marked(_NAMES.get(method, method), method)
 
 
 def groups(rows: pd.DataFrame) -> list[Group]:

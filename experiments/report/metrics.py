@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.methods import is_reference
+from experiments.methods import is_reference, told_of
 from experiments.report.statistics import Estimate
 from experiments.results.rows import WINDOW
 
@@ -86,8 +86,13 @@ class MethodSummary:
 
 def method_label(method: str, setting: str) -> str:
     """Returns the method and, in a search, the setting with its numbers rounded; a reference in parentheses."""
-    label = f"{method} {short_setting(setting)}".strip()
+    label = f"{marked(method, method)} {short_setting(setting)}".strip()
     return f"({label})" if is_reference(method) else label
+
+
+def marked(name: str, method: str) -> str:
+    """Returns the name, with a mark if the method is told what no real client would give away."""
+    return f"{name} (told)" if told_of(method) else name
 
 
 def short_setting(setting: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from experiments.methods import METHODS
+from experiments.methods import METHODS, told_of
 from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
@@ -49,8 +49,13 @@ class Report:
 
     @property
     def reference_notes(self) -> list[str]:
-        """What rows mean that are no method's."""
-        return [
+        """What rows mean that are no method's, or those of one that is told more than others."""
+        told = [
+            f"{summary.label}: it is told {told_of(summary.method)}, which no real client gives away"
+            for summary in self.summaries
+            if told_of(summary.method)
+        ]
+        return told + [
             f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
             for summary in self.summaries
             if summary.is_reference

@@ -1,0 +1,66 @@
+"""The bandit as a piece of RLlib's module-to-env pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from bippo_rllib.baselines.bandit import RewardRecord
+from bippo_rllib.baselines.rule import numbers
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+
+
+class BanditSuggestions(SuggestionPiece):
+    """Puts ``sigmoid(min(0, gain * (sum of standardised rewards) / sqrt(n + 1)))`` in the place of every suggestion.
+
+    For the question whether policies are needed: a running mean of each client's own rewards in their place, which only
+    turns clients down. See ``RewardRecord``. Nothing is drawn here; variety is the sampler's.
+
+    Pipeline: module-to-env, before a ``RepresentativenessPrior`` or a ``BudgetSamplerConnector`` with the strategy
+    ``odds``. Needs in every agent's latest info: its own reward in the last step, None if it did not take part. (The
+    rewards of an episode are not in checkpoints, infos are.)
+
+    Args:
+        reward_key: Info key of the reward.
+        gain: In the formula, at least 0.
+        client_of: Agent id -> client, whose record is continued when it returns under another agent id.
+        input_observation_space: As for every connector.
+        input_action_space: As for every connector.
+    """
+
+    def __init__(
+        self,
+        *,
+        reward_key: str = "own_reward",
+        gain: float = 3.0,
+        client_of: Callable[[Any], str] = str,
+        input_observation_space: gym.Space | None = None,
+        input_action_space: gym.Space | None = None,
+    ) -> None:
+        super().__init__(input_observation_space, input_action_space)
+        self.record, self._reward_key, self._gain, self._client_of = RewardRecord(), reward_key, gain, client_of
+
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """Records the rewards of the last step, and suggests whatever policies do."""
+        clients = [self._client_of(agent) for agent in agents]
+        needs = "BanditSuggestions needs; with envs.FederatedRounds set reward='shapley' or 'leave_one_out'"
+        rewards = numbers(agents, [infos[agent] for agent in agents], self._reward_key, needs)
+        for client, reward in zip(clients, rewards.tolist(), strict=True):
+            if not np.isnan(reward):
+                self.record.add(client, reward)
+        logits = np.minimum(self.record.logits(clients, self._gain), 0.0)
+        return np.where(np.asarray(suggestions) > -np.inf, 1.0 / (1.0 + np.exp(np.minimum(-logits, 700.0))), -np.inf)
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """The records of all clients."""
+        return self.record.get_state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        if state:
+            self.record.set_state(state)

@@ -1,0 +1,23 @@
+"""The same suggestion for everybody, so that something else decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+
+
+class EvenSuggestions(SuggestionPiece):
+    """Puts 0.5 in the place of every suggestion, for a set score that decides alone; ``-inf`` stays.
+
+    Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``odds``.
+    """
+
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """Even odds for all candidates."""
+        return np.where(np.asarray(suggestions) > -np.inf, 0.5, -np.inf)

@@ -1,0 +1,71 @@
+"""Fed-CBS: clients whose labels together are mixed as everybody's. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.baselines.rule import entry
+from bippo_rllib.selection.set_score import SetScore
+
+
+class LabelBalance(SetScore):
+    """Scores a candidate by how evenly the labels of the clients picked and itself are mixed.
+
+    After Zhang, Li, Tang, Sun, Chen, Zhang, Chen, Chen, Li, "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism
+    for Federated Learning via Class-Imbalance Reduction" (ICML 2023), arXiv:2209.15245. With ``q_n`` the samples of
+    client n and ``a_n`` the shares of its classes, its quadratic class-imbalance degree of a set M over B classes is
+
+        QCID(M) = sum over classes b of (sum_n q_n a_(n,b) / sum_n q_n - 1 / B) ** 2
+
+    and candidate i, beside the clients S picked so far, has the score ``-QCID(S + i)``.
+
+    Deviations:
+
+    * in the place of ``1 / B`` stands the share of class b among all samples of the live clients, which is ``1 / B``
+      where classes are balanced over all, as the publication takes it;
+    * the publication draws with probabilities in proportion to powers of ``1 / QCID``, and adds a bonus for the first
+      pick of clients that were picked seldom; here each pick is drawn in proportion to ``exp(weight * z)``, ``z`` being
+      the score standardised over the candidates, by the sampler ``odds``;
+    * the budget takes the place of a number of clients;
+    * the publication's server has inner products of label counts under encryption; here it has the counts.
+
+    Args:
+        key: Info key of a client's training samples of each class, ``[B]`` numbers of at least 0.
+    """
+
+    def __init__(self, key: str = "label_counts") -> None:
+        self.key = key
+
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Reads the label counts of the live clients.
+
+        Raises:
+            ValueError: If an info lacks them, or they are no counts of as many classes as the others'.
+        """
+        needs = "LabelBalance needs; with envs.FederatedRounds set with_label_counts"
+        found = [
+            np.asarray(entry(client, info, self.key, needs), dtype=np.float64)
+            for client, info in zip(clients, infos, strict=True)
+        ]
+        for client, counts in zip(clients, found, strict=True):
+            if counts.ndim != 1 or counts.shape != found[0].shape or not (np.isfinite(counts) & (counts >= 0.0)).all():
+                raise ValueError(
+                    f"{client!r} has {self.key} {counts.tolist()}; it must be {found[0].size} numbers of at least 0, "
+                    "one for each class, as those of the others are"
+                )
+        self._counts = np.stack(found)
+        self._target = _mix(self._counts.sum(axis=0, keepdims=True))[0]
+
+    def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
+        """See ``SetScore``."""
+        together = self._counts[list(chosen)].sum(axis=0) + self._counts[candidates]
+        return -np.square(_mix(together) - self._target).sum(axis=1)
+
+
+def _mix(counts: np.ndarray) -> np.ndarray:
+    """``float64[K, B]`` shares of the classes; NaN for a set without samples."""
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0.0)

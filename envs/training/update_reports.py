@@ -1,0 +1,55 @@
+"""What a federation asks about a client's update, computed where the client trains; the same bits in every executor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from envs.config import FederationConfig
+from envs.rules.update_sketch import UpdateSketch
+from envs.training.models import num_parameters, output_bias
+
+
+class UpdateReports:
+    """Computes the entries of ``FederationConfig.update_reports``.
+
+    Args:
+        config: The federation.
+        model: Its model.
+        num_classes: Outputs of the model.
+    """
+
+    def __init__(self, config: FederationConfig, model: nn.Module, num_classes: int) -> None:
+        self._asked, self._size = config.update_reports, config.update_profile_size
+        self._num_parameters = num_parameters(model)
+        self._bias = output_bias(model, num_classes) if config.with_output_bias else slice(0)
+
+    def of(self, start: Sequence[Tensor], weights: Tensor, num_samples: int, seed: int) -> dict[str, Any]:
+        """Returns what is asked, by info key.
+
+        Args:
+            start: The weights before training, in pieces.
+            weights: ``float32[P]`` flat weights after it.
+            num_samples: The client's training samples.
+            seed: Of the run.
+        """
+        before = torch.cat([piece.reshape(-1) for piece in start])
+        update = (weights - before)[: self._num_parameters].cpu().numpy()
+        entries = {
+            "update_profile": lambda: _update_sketch(self._num_parameters, self._size, seed).of(update, num_samples),
+            "output_bias_update": lambda: update[self._bias].copy(),
+            # Not norm(), whose last bits depend on the number of threads.
+            "update_norm": lambda: float(np.sqrt(np.square(update, dtype=np.float64).sum())),
+        }
+        return {key: entries[key]() for key in self._asked}
+
+
+@functools.lru_cache(maxsize=2)
+def _update_sketch(num_values: int, size: int, seed: int) -> UpdateSketch:
+    """Kept, since drawing it takes longer than using it."""
+    return UpdateSketch(num_values, size, seed)
