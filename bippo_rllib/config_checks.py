@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
@@ -113,7 +112,7 @@ def check_ranges(config: AlgorithmConfig) -> None:
         value = getattr(config, name)
         if value is None and name in _OPTIONAL:
             continue
-        if name in _COUNTS and (not isinstance(value, int | np.integer) or value < 1):
+        if name in _COUNTS and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
         if name in _RANGES and not _is_within(value, *_RANGES[name]):
             raise ValueError(f"{name} is {value!r}; it must be {_range_text(*_RANGES[name])}")
@@ -129,7 +128,7 @@ def check_seed(seed: Any) -> None:
 
 
 def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return False
     return (low <= value if closed else low < value) and value <= high
 

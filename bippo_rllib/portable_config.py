@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
@@ -25,15 +25,13 @@ class PortableConfig(PPOConfig):
     """What ``BippoConfig`` builds on: PPO's settings, none of which is lost or changed on the way to an algorithm."""
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Overrides RLlib's: ``env`` may be a PettingZoo ``ParallelEnv``, see ``rllib_env``, ``seed`` any integer type.
+        """Overrides RLlib's: ``env`` may be a PettingZoo ``ParallelEnv``, see ``rllib_env``, numbers may be NumPy's.
 
         RLlib seeds Python's generator, which takes Python's own integers only.
         """
         if key == "env":
             value = rllib_env(value)
-        elif key == "seed" and isinstance(value, Integral) and not isinstance(value, bool):
-            value = int(value)
-        super().__setattr__(key, value)
+        super().__setattr__(key, value.item() if isinstance(value, np.generic) else value)
 
     def get_state(self) -> dict[str, Any]:
         """Overrides RLlib's, by which ``build_algo`` copies, so that a setting of -1 is not silently the default.

@@ -212,6 +212,15 @@ def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
     algo.stop()
 
 
+def test_a_sample_has_as_many_steps_as_asked_for():
+    runner = config(num_workers=2, rounds=3).build_algo().env_runner
+    assert [len(runner.sample(num_timesteps=n)) for n in (0, 1, 2)] + [len(runner.sample())] == [0, 1, 2, 1]
+    assert [len(runner.sample(num_episodes=n)) for n in (0, 1, 2)] == [0, 3, 6]
+    for wrong in ({"num_timesteps": -1}, {"num_episodes": -1}, {"num_timesteps": 1, "num_episodes": 1}):
+        with pytest.raises(ValueError, match="give num_timesteps or num_episodes, at least 0"):
+            runner.sample(**wrong)
+
+
 def test_without_the_sampler_the_run_is_refused():
     algo = config().build_algo()
     algo.env_runner._module_to_env.remove("BudgetSamplerConnector")

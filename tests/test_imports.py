@@ -9,6 +9,8 @@ import sys
 import pytest
 from source_tree import ROOT, import_graph, imports, modules, packages_imported
 
+import bippo_rllib
+
 #: Rooms and files of each package from the bottom up. A module imports from lower floors and from its own room; rooms
 #: that share a floor do not know each other.
 FLOORS: dict[str, list[set[str]]] = {
@@ -144,6 +146,14 @@ def test_arrows_between_rooms_point_one_way(package: str) -> None:
 
 def test_the_exceptions_are_still_needed() -> None:
     assert all(name in import_graph(module.partition(".")[0])[module] for module, name in EXCEPTIONS)
+
+
+def test_the_version_is_stated_once():
+    """In the package, which may also be used without being installed."""
+    shown = subprocess.run([sys.executable, ROOT / "setup.py", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == bippo_rllib.__version__
+    pages = [*ROOT.glob("*.toml"), ROOT / "setup.py", ROOT / "CITATION.cff", ROOT / "docs" / "conf.py"]
+    assert [page.name for page in pages if bippo_rllib.__version__ in page.read_text("utf-8")] == []
 
 
 def test_one_file_of_envs_knows_ray() -> None:

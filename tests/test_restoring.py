@@ -143,6 +143,21 @@ def test_a_checkpoint_after_a_policy_was_removed_is_restored(runner, load, tmp_p
         each.stop()
 
 
+def test_an_evaluation_knows_a_removed_policy_no_more():
+    seen = {}
+    for evaluated_before in (False, True):
+        algo = config(num_workers=4, leaves_at=5, budget=EVERYBODY).build_algo()
+        steps(algo, 5)
+        if evaluated_before:
+            algo.evaluate()
+        algo.remove_module("worker_00")
+        algo.evaluate()
+        bank = algo.eval_env_runner.module
+        seen[evaluated_before] = bank.get_state()["worker_00"]["actor.0.weight"].tolist()
+        algo.stop()
+    assert seen[True] == seen[False]
+
+
 @pytest.mark.parametrize("how", ["path", "state"])
 @pytest.mark.parametrize(
     ("saved", "here", "message"),

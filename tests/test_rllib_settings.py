@@ -192,11 +192,21 @@ def test_a_prior_of_weight_minus_one_is_one(tmp_path):
         each.stop()
 
 
-@pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)[()], 7])
-def test_a_seed_may_be_of_any_integer_type(seed):
-    for changed in (config().debugging(seed=seed), BippoConfig.from_dict(config().to_dict() | {"seed": seed})):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", np.int64(7)), ("seed", np.uint8(7)), ("seed", 7), ("lr", np.float32(0.25)), ("hidden_size", np.int32(8))],
+)
+def test_numbers_may_be_numpys(name, value):
+    for changed in (config()._set(**{name: value}), BippoConfig.from_dict(config().to_dict() | {name: value})):
         changed.validate()
-        assert type(changed.seed) is int and changed.seed == 7
+        assert type(getattr(changed, name)) in (int, float) and getattr(changed, name) == value
+
+
+@pytest.mark.parametrize("name", ["lr", "gamma", "hidden_size", "policy_batch_size", "num_epochs", "prior_weight"])
+@pytest.mark.parametrize("value", [True, np.True_, "1", [1]])
+def test_what_is_no_number_is_refused_in_one_line(name, value):
+    with pytest.raises(ValueError, match=f"^{name}( is |=).*"):
+        config()._set(**{name: value}).validate()
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32 - 1_000_000, 1.0, np.float64(7), True, "7", [7]])

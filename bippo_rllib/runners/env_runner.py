@@ -80,6 +80,9 @@ class BippoEnvRunner(BaseEnvRunner):
         """
         if kwargs.get("random_actions"):
             raise ValueError("random_actions=True would ignore the budget; use .training(sampler='random') instead")
+        for name, number in (("num_timesteps", num_timesteps), ("num_episodes", num_episodes)):
+            if number is not None and (number < 0 or None not in (num_timesteps, num_episodes)):
+                raise ValueError(f"{name} is {number}; give num_timesteps or num_episodes, at least 0")
         _ = self.sampler_connector  # refuses a missing one before anything is stepped
         explore = self.config.explore if explore is None else explore
         with self.metrics.log_time(SAMPLE_TIMER):
@@ -88,7 +91,8 @@ class BippoEnvRunner(BaseEnvRunner):
             self._needs_initial_reset = num_episodes is not None
             steps: list[Step] = []
             ended = 0
-            while ended < num_episodes if num_episodes is not None else len(steps) < (num_timesteps or 1):
+            wanted = 1 if num_timesteps is None else num_timesteps
+            while ended < num_episodes if num_episodes is not None else len(steps) < wanted:
                 steps.append(self._step(explore))
                 ended += steps[-1].episode_over
             make_callback(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.runners.base_env_runner import PIECES, BaseEnvRunner
 
 
@@ -42,5 +43,8 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
     if "epsilon" in (training.config.evaluation_config or ()):
         evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
     evaluating._weights_seq_no = 0
+    if isinstance(training.module, PolicyBank):  # those that were removed start afresh here, too
+        for policy_id in training.module.removed & evaluating.module.slots.keys():
+            evaluating.module.remove_policy(policy_id)
     if evaluating.config.evaluation_force_reset_envs_before_iteration:
         evaluating._needs_initial_reset = True
