@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from bippo_rllib.baselines.bandit_connector import BanditSuggestions
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.even_suggestions import EvenSuggestions
+from bippo_rllib.baselines.fedcor import FedCor
 from bippo_rllib.baselines.greedyfed import GreedyFed
+from bippo_rllib.baselines.hics import HiCS
 from bippo_rllib.baselines.label_balance import LabelBalance
+from bippo_rllib.baselines.norm_filter import NormFilter
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RulePiece
 from bippo_rllib.policies.agents import policy_of
@@ -49,6 +52,30 @@ class GreedyFedConfig(RuleConfig):
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> GreedyFed:
         """Everybody once, then by value."""
         return GreedyFed(seed=seed)
+
+
+class HiCSConfig(RuleConfig):
+    """See ``HiCS``; the environment must report updates of the output layer's bias."""
+
+    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> HiCS:
+        """Clusters that become equal until the environment's last round."""
+        return HiCS(env.config.rounds, seed=seed)
+
+
+class FedCorConfig(RuleConfig):
+    """See ``FedCor``; the environment must report losses."""
+
+    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> FedCor:
+        """Gains by a Gaussian process."""
+        return FedCor(seed=seed)
+
+
+class NormFilterConfig(RuleConfig):
+    """See ``NormFilter``; the environment must report lengths of updates."""
+
+    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> NormFilter:
+        """Random clients without long updates."""
+        return NormFilter(seed=seed)
 
 
 class FedCBSConfig(SelectorConfig):

@@ -43,6 +43,9 @@ REFUSED = {
     "fedcbs": "LabelBalance",
     "bandit": "BanditSuggestions",
     "greedyfed": "GreedyFed",
+    "hics": "HiCS",
+    "fedcor": "FedCor",
+    "normfilter": "NormFilter",
     "oracle": "OnlyClients",
 }
 

@@ -106,7 +106,7 @@ def test_a_seed_fixes_every_method_through_churn_and_a_restart(method: str, ray_
 
 def test_only_methods_that_rank_by_loss_have_it_computed() -> None:
     with_loss = {name for name in METHODS if config(name).env_config.get("with_loss")}
-    assert with_loss == {"poc", "pocd", "oort"}
+    assert with_loss == {"poc", "pocd", "oort", "fedcor"}
 
 
 def test_a_setting_that_contradicts_a_method_is_refused() -> None:
@@ -131,7 +131,7 @@ def test_a_setting_of_a_method_that_is_not_in_the_study_is_refused() -> None:
 
 def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
     charged = {name for name in METHODS if "probing_epochs" in config(name, {"env.probing_epochs": 0.1}).env_config}
-    assert set(METHODS) - charged == {"fedavg", "oort", "cyclic", "fedcbs", "oracle"}
+    assert set(METHODS) - charged == {"fedavg", "oort", "cyclic", "fedcbs", "hics", "normfilter", "oracle"}
 
 
 def test_samplers_are_compared_with_the_same_policies() -> None:

@@ -89,6 +89,9 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
         ("fedcbs", "odds"),
         ("bandit", "odds"),
         ("greedyfed", "greedy"),
+        ("hics", "greedy"),
+        ("fedcor", "greedy"),
+        ("normfilter", "greedy"),
         ("oracle", "random"),
     ],
 )

@@ -41,7 +41,9 @@ def test_the_prior_alone_ignores_the_policies(ray_session: None) -> None:
     assert with_prior != trained(config("rep", {"prior_weight": -2.0}).build_algo())
 
 
-@pytest.mark.parametrize("method", ["oort", "oracle", "bippo-r", "cyclic", "fedcbs", "bandit", "greedyfed"])
+@pytest.mark.parametrize(
+    "method", ["oort", "oracle", "bippo-r", "cyclic", "fedcbs", "bandit", "greedyfed", "hics", "fedcor", "normfilter"]
+)
 def test_both_runners_select_the_same(method: str, ray_session: None) -> None:
     on_episodes = config(method).env_runners(env_runner_cls=EpisodeEnvRunner)
     assert trained(on_episodes.build_algo()) == trained(config(method).build_algo())

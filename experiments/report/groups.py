@@ -19,6 +19,7 @@ _NAMES = {
     **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r")},
     **{"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "rep": "Rep", "oort": "Oort"},
     **{"cyclic": "Cyclic", "fedcbs": "Fed-CBS", "bandit": "Bandit", "greedyfed": "GreedyFed"},
+    **{"hics": "HiCS-FL", "fedcor": "FedCor", "normfilter": "Norm filter"},
     **{"bippo-greedy": "BIPPO greedy", "ippo-odds": "IPPO odds"},
 }
 

@@ -1,0 +1,118 @@
+"""FedCor: clients whose training tells most about everybody's loss. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.baselines.loss_process import LossProcess
+from bippo_rllib.baselines.rule import Rule, numbers
+from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+
+#: First rounds with random clients, after which every so many are; changes of loss that are kept; what a client's gain
+#: is multiplied by for each time it was picked since the last random round.
+WARM_UP, INTERVAL, HISTORY, DISCOUNT = 15, 10, 10, 0.9
+
+
+class FedCor(Rule):
+    """Picks one client after the other by what observing its loss would tell about the losses of all.
+
+    After Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for
+    Heterogeneous Federated Learning" (CVPR 2022), arXiv:2103.13822, and the published code (Yoruko-Tang/FedCor).
+    Followed:
+
+    * changes of the clients' losses in a round are a Gaussian process, see ``LossProcess``, whose covariance is fitted
+      to rounds with random clients: the first ``WARM_UP``, then every ``INTERVAL``-th;
+    * in other rounds the next client is the k of highest ``discount_k * sum_i p_i S_ik / sqrt(S_kk)``, S being the
+      covariance given the losses of those already picked, and p_i shares of data size;
+    * a client's discount falls by ``DISCOUNT`` whenever it is picked and is 1 again after the next random round.
+
+    Deviations:
+
+    * the budget takes the place of a number of clients: the highest among those that fit what is left of it;
+    * a random round is one of the run's own and its model is kept, while the publication trains random clients beside
+      the run, whose joules would have to be spent too;
+    * changes of the last ``HISTORY`` random rounds count equally.
+
+    Args:
+        loss_key: Info key of a client's mean loss on its training samples, from everybody in every round.
+        size_key: Info key of its data size.
+        seed: Of the draws and the first places.
+    """
+
+    def __init__(
+        self, *, loss_key: str = "loss", size_key: str = "num_samples", seed: int | Sequence[int] | None = None
+    ) -> None:
+        self._loss_key, self._size_key = loss_key, size_key
+        self._rng = np.random.default_rng(seed)
+        self._process = LossProcess(seed)
+        self._losses: dict[str, float] = {}
+        self._discounts: dict[str, float] = {}
+        self._history: list[dict[str, float]] = []
+        self._round = 0
+
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """A random order, or those of the highest gain."""
+        needs = "FedCor needs; with envs.FederatedRounds set with_loss"
+        losses = dict(zip(clients, numbers(clients, infos, self._loss_key, needs).tolist(), strict=True))
+        if self._round and is_random(self._round - 1):
+            self._learn({c: losses[c] - self._losses[c] for c in clients if c in self._losses})
+        self._losses = losses
+        self._round += 1
+        if is_random(self._round - 1):
+            self._discounts = {}
+            return self._rng.permutation(len(clients)).tolist()
+        picks = self._picks(clients, numbers(clients, infos, self._size_key, needs), costs, budget)
+        for i in picks:
+            self._discounts[clients[i]] = self._discounts.get(clients[i], 1.0) * DISCOUNT
+        return picks
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what was learned, losses and discounts, the round, and the generator's state."""
+        return {
+            "process": self._process.get_state(),
+            "losses": dict(self._losses),
+            "discounts": dict(self._discounts),
+            "history": [dict(record) for record in self._history],
+            "round": self._round,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores a ``state`` that ``get_state`` returned."""
+        self._process.set_state(state["process"])
+        self._losses, self._discounts = dict(state["losses"]), dict(state["discounts"])
+        self._history, self._round = [dict(record) for record in state["history"]], state["round"]
+        self._rng.bit_generator.state = state["rng"]
+
+    def _learn(self, changes: Mapping[str, float]) -> None:
+        if any(changes.values()):  # else nobody trained
+            self._history = [*self._history, dict(changes)][-HISTORY:]
+            self._process.fit(self._history)
+
+    def _picks(self, clients: Sequence[str], sizes: np.ndarray, costs: np.ndarray, budget: float) -> list[int]:
+        covariance, shares = self._process.covariance(clients), sizes / sizes.sum()
+        discounts = np.array([self._discounts.get(client, 1.0) for client in clients])
+        left, spent, picks = np.isfinite(costs), 0.0, []
+        while (fits := np.flatnonzero(left & (spent + costs <= budget * (1.0 + BUDGET_TOLERANCE)))).size:
+            gains = discounts[fits] * (shares @ covariance[:, fits]) / np.sqrt(np.diag(covariance)[fits])
+            pick = int(fits[np.argmax(gains)])
+            covariance = observed(covariance, pick)
+            left[pick] = False
+            spent += float(costs[pick])
+            picks.append(pick)
+        return picks
+
+
+def is_random(round_index: int) -> bool:
+    """Whether the clients of a round, counted from 0, are random ones, to learn from."""
+    return round_index < WARM_UP or (round_index - WARM_UP) % INTERVAL == INTERVAL - 1
+
+
+def observed(covariance: np.ndarray, index: int) -> np.ndarray:
+    """Returns the covariance ``float64[N, N]`` of all, given the value of one."""
+    return covariance - np.outer(covariance[:, index], covariance[index]) / covariance[index, index]

@@ -1,0 +1,91 @@
+"""Gradient-norm thresholding: no clients whose updates are conspicuously long. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.baselines.rule import Rule, numbers, payable
+
+#: Updates whose median is the measure of others; rounds after which a client that was left out is tried again.
+RECENT, AGAIN = 20, 20
+
+
+class NormFilter(Rule):
+    """Draws at random among the clients whose last update was not much longer than others'.
+
+    After Wilhelm, Yilmaz, Kao, "Noise-aware Client Selection for carbon-efficient Federated Learning via Gradient Norm
+    Thresholding" (2026), arXiv:2603.04194: probing rounds measure gradient norms, clients above a threshold count as
+    noisy and are left out, and a selection of any kind goes on among the others. How it is read here:
+
+    * the norm is that of the update of a client that trained, per training sample, so that it takes no energy; round
+      0, in which all train, is the first probing round;
+    * the threshold is ``threshold`` times the median of the last ``RECENT`` such norms, since norms fall as the model
+      learns;
+    * who was left out is tried again ``AGAIN`` rounds after it was measured, at the cost of training it;
+    * the selection that goes on is random, within the budget. If no client below the threshold can be paid, all are
+      drawn from.
+
+    Args:
+        threshold: In the above, above 0.
+        norm_key: Info key of the norm of a client's update in the round after it trained, else None.
+        size_key: Info key of its data size.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: If the threshold is not above 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold: float = 1.5,
+        norm_key: str = "update_norm",
+        size_key: str = "num_samples",
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        if not threshold > 0.0:
+            raise ValueError(f"threshold is {threshold}; it must be above 0")
+        self._threshold, self._norm_key, self._size_key = threshold, norm_key, size_key
+        self._rng = np.random.default_rng(seed)
+        self._recent: list[float] = []
+        self._left_out_until: dict[str, int] = {}
+        self._round = 0
+
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """A random order of those that are not left out."""
+        needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
+        norms = numbers(clients, infos, self._norm_key, needs) / numbers(clients, infos, self._size_key, needs)
+        self._measure({client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if norm == norm})
+        accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
+        self._round += 1
+        if not (accepted & payable(costs, budget)).any():
+            accepted[:] = True
+        return self._rng.permutation(np.flatnonzero(accepted)).tolist()
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns recent norms, who is left out until when, the round, and the generator's state."""
+        return {
+            "recent": list(self._recent),
+            "left_out_until": dict(self._left_out_until),
+            "round": self._round,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores a ``state`` that ``get_state`` returned."""
+        self._recent, self._left_out_until = list(state["recent"]), dict(state["left_out_until"])
+        self._round = state["round"]
+        self._rng.bit_generator.state = state["rng"]
+
+    def _measure(self, norms: Mapping[str, float]) -> None:
+        if not norms:
+            return
+        self._recent = [*self._recent, *norms.values()][-max(RECENT, len(norms)) :]
+        limit = self._threshold * float(np.median(self._recent))
+        for client, norm in norms.items():
+            self._left_out_until[client] = self._round + AGAIN if norm > limit else 0
