@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import absolute_path, one_per_client, share
-from envs.config_checks import FORMULA, check_fields
+from envs.config_checks import FORMULA, check_fields, check_shards
 from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults, absolute_data_dir
 from envs.execution import Execution
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
@@ -34,15 +34,23 @@ class FederationConfig:
             ``(input_shape, num_classes)`` that returns a torch module; None for the data set's own.
         num_clients: Clients, at least 1; those that are absent at times are counted and hold data from the start.
         partition: ``paper`` (a quarter of the clients each with all, three, two labels, one label),
-            ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ) or
-            ``dirichlet_over_labels`` (each client draws its own label mix from Dir(alpha); sizes as asked for).
-        alpha: Concentration of the two Dirichlet partitions.
+            ``dirichlet_over_clients`` (each class is split over the clients by Dir(alpha); sizes differ; Yurochkin et
+            al. 2019, the one of NIID-Bench), ``dirichlet_over_labels`` (each client draws its own label mix from
+            Dir(alpha); sizes as asked for; Hsu et al. 2019), ``shards`` (samples sorted by label are cut into shards
+            of equal size, of which each client gets ``shards_per_client`` at random) or ``iid`` (samples are shuffled
+            and cut; both McMahan et al. 2017). The seed changes which samples of a label a client gets, not how many.
+        alpha: Concentration of the two Dirichlet partitions; None for 0.5.
+        shards_per_client: Shards of each client with ``shards``; None for 2.
         late_labels: With ``paper``: how many labels each of the last clients holds, one number for each such client.
             They are in no quarter and get their samples after all others, whose data is the same as without them:
             for clients that join later. ``cpu_freq_hz`` must then be given.
         train_samples: Training samples per client, one number or one per client; None for the data set's own. With
-            ``dirichlet_over_clients`` one number, the mean.
-        test_samples: Test samples per client, likewise.
+            ``dirichlet_over_clients`` one number, the mean, and with ``shards`` one number.
+        test_samples: Test samples per client, one number or one per client; None for the data set's own. They have
+            the client's own labels: with ``shards`` and ``iid`` in the mix that it trains on, else in equal parts.
+            Where the test split has fewer of a class than all clients would take, it is divided in proportion to what
+            they would take, with at least one for each of them if there are as many, and their test sets are smaller.
+            Each has at least one sample, and none is used twice.
         noisy_clients: Ids of clients with wrong training labels; their test labels are right. A constant of the
             scenario: the seed changes which labels are wrong and how, not whose.
         label_noise: Share of a noisy client's training labels that is drawn anew, uniformly over all classes.
@@ -109,7 +117,8 @@ class FederationConfig:
     model: str | None = None
     num_clients: int = 20
     partition: str = "paper"
-    alpha: float = 0.5
+    alpha: float | None = None
+    shards_per_client: int | None = None
     late_labels: tuple[int, ...] = ()
     train_samples: int | tuple[int, ...] | None = None
     test_samples: int | tuple[int, ...] | None = None
@@ -158,6 +167,8 @@ class FederationConfig:
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
         check_fields(vars(self))
+        if self.partition == "shards":
+            check_shards(self.client_shards, self.train_sizes[0])
         object.__setattr__(self, "data_dir", absolute_data_dir(self.data_dir))
         if self.churn_trace:
             object.__setattr__(self, "churn_trace", absolute_path("churn_trace", self.churn_trace))
@@ -178,6 +189,16 @@ class FederationConfig:
     def learning_rate(self) -> float:
         """``lr``, or the data set's own."""
         return self._defaults.lr if self.lr is None else self.lr
+
+    @property
+    def dirichlet_alpha(self) -> float:
+        """``alpha``, or 0.5."""
+        return 0.5 if self.alpha is None else self.alpha
+
+    @property
+    def client_shards(self) -> int:
+        """``shards_per_client``, or 2."""
+        return 2 if self.shards_per_client is None else self.shards_per_client
 
     @property
     def train_sizes(self) -> tuple[int, ...]:

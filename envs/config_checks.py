@@ -14,7 +14,12 @@ from envs.rules.reward import REWARDS
 
 Check = Callable[[str, Any], None]
 
-PARTITIONS = ("paper", "dirichlet_over_clients", "dirichlet_over_labels")
+_DIRICHLET = ("dirichlet_over_clients", "dirichlet_over_labels")
+PARTITIONS = ("paper", *_DIRICHLET, "shards", "iid")
+#: Which partitions read a setting that not all of them read.
+_READ_BY = {"alpha": _DIRICHLET, "shards_per_client": ("shards",), "late_labels": ("paper",)}
+#: Partitions that make the clients' sizes of one number.
+_OF_ONE_SIZE = {"dirichlet_over_clients": "one number, the mean,", "shards": "one number"}
 OVERRUN = ("raise", "drop")
 FORMULA = "formula"
 METERS = (FORMULA, "nvml", "rapl")
@@ -34,10 +39,9 @@ def check_fields(fields: Mapping[str, Any]) -> None:
         value = fields[name]
         for size in one_per_client(name, value, num_clients) if isinstance(value, tuple) else (value,):
             _natural_or_none(name, size)
-    if fields["partition"] == "dirichlet_over_clients" and isinstance(fields["train_samples"], tuple):
-        raise ValueError("train_samples must be one number, the mean, with partition='dirichlet_over_clients'")
+    _check_partition(fields)
     if fields["late_labels"]:
-        _check_late_labels(fields["late_labels"], num_clients, fields["partition"], fields["cpu_freq_hz"])
+        _check_late_labels(fields["late_labels"], num_clients, fields["cpu_freq_hz"])
     _check_noisy_clients(fields["noisy_clients"], num_clients)
     if fields["cpu_freq_hz"] is not None:
         for freq_hz in one_per_client("cpu_freq_hz", fields["cpu_freq_hz"], num_clients):
@@ -88,7 +92,8 @@ _CHECKS: Mapping[str, Check] = {
     "model": _or_none(_one_of_ours_or_own(MODELS)),
     "num_clients": _natural,
     "partition": partial(one_of, choices=PARTITIONS),
-    "alpha": positive,
+    "alpha": _or_none(positive),
+    "shards_per_client": _natural_or_none,
     "late_labels": _tuple_of("numbers of labels, one for each client that joins late"),
     "noisy_clients": _tuple_of("client ids"),
     "label_noise": share,
@@ -124,11 +129,32 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def _check_late_labels(late_labels: tuple[Any, ...], num_clients: int, partition: str, cpu_freq_hz: Any) -> None:
+def check_shards(shards_per_client: int, train_samples: int) -> None:
+    """Checks that every shard has a sample.
+
+    Raises:
+        ValueError: If a client has fewer samples than shards.
+    """
+    if shards_per_client > train_samples:
+        raise ValueError(
+            f"shards_per_client is {shards_per_client} and a client has {train_samples} training samples; lower "
+            "shards_per_client or raise train_samples"
+        )
+
+
+def _check_partition(fields: Mapping[str, Any]) -> None:
+    partition = fields["partition"]
+    for name, readers in _READ_BY.items():
+        if fields[name] and partition not in readers:
+            known = " and ".join(map(repr, readers))
+            raise ValueError(f"{name} is given with partition={partition!r}; it goes with {known} only")
+    if partition in _OF_ONE_SIZE and isinstance(fields["train_samples"], tuple):
+        raise ValueError(f"train_samples must be {_OF_ONE_SIZE[partition]} with partition={partition!r}")
+
+
+def _check_late_labels(late_labels: tuple[Any, ...], num_clients: int, cpu_freq_hz: Any) -> None:
     for number_of_labels in late_labels:
         whole("late_labels", number_of_labels, least=1)
-    if partition != "paper":
-        raise ValueError(f"late_labels is given with partition={partition!r}; it goes with 'paper' only")
     if len(late_labels) >= num_clients:
         raise ValueError(f"late_labels is for {len(late_labels)} clients of {num_clients}; leave at least one other")
     if cpu_freq_hz is None:

@@ -198,9 +198,38 @@ FASHION_MNIST_NOISY = replace(
     paper={},
 )
 
+# Not the paper's: the partitions that the field compares methods on.
+_DIRICHLET: Mapping[str, Any] = {"partition": "dirichlet_over_labels", "alpha": 0.3}
+
+DIGITS_DIRICHLET = replace(
+    DIGITS,
+    name="digits-dirichlet",
+    description="digits, where each of the 20 clients draws its label mix from Dir(0.3)",
+    federation={**DIGITS.federation, **_DIRICHLET},
+)
+
+FASHION_MNIST_DIRICHLET = replace(
+    FASHION_MNIST,
+    name="fashion-mnist-dirichlet",
+    description="fashion-mnist, where each of the 20 clients draws its label mix from Dir(0.3)",
+    federation={**FASHION_MNIST.federation, **_DIRICHLET},
+    paper_section=None,
+    paper={},
+)
+
+FASHION_MNIST_SHARDS = replace(
+    FASHION_MNIST,
+    name="fashion-mnist-shards",
+    description="fashion-mnist, sorted by label and cut into 40 shards, two for each of the 20 clients",
+    federation={**FASHION_MNIST.federation, "partition": "shards", "shards_per_client": 2},
+    paper_section=None,
+    paper={},
+)
+
 _ALL = (
     *(DIGITS, FASHION_MNIST, CIFAR10, TRANSFER, CHURN, SCALABILITY),
     *(CIFAR10_SMALL, TRANSFER_SMALL, IMAGE_FOLDER, DIGITS_NOISY, FASHION_MNIST_NOISY),
+    *(DIGITS_DIRICHLET, FASHION_MNIST_DIRICHLET, FASHION_MNIST_SHARDS),
 )
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 

@@ -21,6 +21,8 @@ def test_none_stands_for_the_data_sets_own():
     assert (digits.test_sizes, fashion.test_sizes, cifar.test_sizes) == ((20,) * 20, (200,) * 20, (200,) * 20)
     assert (fashion.local_batch_size, fashion.learning_rate, fashion.local_epochs) == (32, 0.1, 5)
     assert FederationConfig(batch_size=7, lr=0.2).local_batch_size == 7
+    shards, dirichlet = (FederationConfig(partition=name) for name in ("shards", "dirichlet_over_labels"))
+    assert (shards.client_shards, dirichlet.dirichlet_alpha) == (2, 0.5)
 
 
 def test_per_client_fields_follow_the_number_of_clients():
@@ -51,7 +53,7 @@ def test_two_of_five_in_each_quarter_are_cheap():
     [
         ({"dataset": "mnist"}, "dataset is 'mnist'; choose one of digits, fashion_mnist"),
         ({"model": "vgg"}, "model is 'vgg'; choose one of"),
-        ({"partition": "dirichlet"}, "choose one of paper, dirichlet_over_clients, dirichlet_over_labels"),
+        ({"partition": "dirichlet"}, "choose one of paper, dirichlet_over_clients, dirichlet_over_labels, shards, iid"),
         ({"reward": "loss"}, "reward is 'loss'; choose one of accuracy_change, accuracy_target"),
         ({"on_overrun": "warn"}, "on_overrun is 'warn'; choose one of raise, drop"),
         ({"num_clients": 0}, "num_clients is 0; it must be a whole number of at least 1"),
@@ -120,8 +122,24 @@ def test_two_of_five_in_each_quarter_are_cheap():
         ({"device_changes": ((1, 0, 1e9),)}, r"it must hold DeviceChange\(round, client, cpu_freq_hz\)"),
         (
             {"partition": "dirichlet_over_clients", "num_clients": 1, "train_samples": (9,)},
-            "train_samples must be one number, the mean",
+            "train_samples must be one number, the mean, with partition='dirichlet_over_clients'",
         ),
+        (
+            {"partition": "shards", "num_clients": 1, "train_samples": (9,)},
+            "train_samples must be one number with partition='shards'",
+        ),
+        (
+            {"alpha": 0.1},
+            "alpha is given with partition='paper'; it goes with 'dirichlet_over_clients' and",
+        ),
+        ({"alpha": 0.1, "partition": "iid"}, "alpha is given with partition='iid'"),
+        ({"shards_per_client": 2}, "shards_per_client is given with partition='paper'; it goes with 'shards' only"),
+        ({"shards_per_client": 0, "partition": "shards"}, "shards_per_client is 0; it must be a whole number of at le"),
+        (
+            {"shards_per_client": 51, "partition": "shards"},
+            "shards_per_client is 51 and a client has 50 training samples; lower shards_per_client or raise",
+        ),
+        ({"late_labels": (1,), "partition": "shards", "num_clients": 2}, "it goes with 'paper' only"),
     ],
 )
 def test_bad_fields_are_refused(fields, message):

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 import envs
 from envs.config import FederationConfig
+from envs.config_checks import PARTITIONS
 from envs.data.client_samples import gather
 from envs.data.datasets import load_dataset
 from envs.data.label_noise import noisy_labels
@@ -51,7 +52,7 @@ def test_seed_and_client_change_the_draws():
     assert len(draws) == 4
 
 
-@pytest.mark.parametrize("partition", ["paper", "dirichlet_over_clients", "dirichlet_over_labels"])
+@pytest.mark.parametrize("partition", PARTITIONS)
 def test_training_labels_of_the_named_and_nothing_else(partition):
     data = load_dataset("digits")
     clean, noisy = dealt(partition=partition), dealt(partition=partition, noisy_clients=(1, 3), label_noise=0.5)

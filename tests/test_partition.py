@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envs.config_checks import PARTITIONS
+from envs.data.mcmahan import counts_of_shards, iid_counts
 from envs.data.partition import make_partition
 
 TRAIN, TEST = np.tile(np.arange(10), 600), np.tile(np.arange(10), 100)
@@ -60,6 +62,106 @@ def test_dirichlet_partitions(kind, num_clients, alpha):
         assert all(len(indices) == 100 for indices in partition.train)
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    kind=st.sampled_from([kind for kind in PARTITIONS if kind != "paper"]),
+    train_pool=st.lists(st.integers(30, 80), min_size=2, max_size=10),
+    test_pool=st.lists(st.integers(12, 40), min_size=10, max_size=10),
+    num_clients=st.integers(1, 12),
+    train=st.integers(4, 80),
+    test=st.integers(1, 40),
+    alpha=st.sampled_from([0.02, 0.1, 1.0]),
+    shards_per_client=st.integers(1, 4),
+)
+def test_training_sizes_are_as_asked_for_and_test_sets_as_far_as_the_split_goes(
+    kind, train_pool, test_pool, num_clients, train, test, alpha, shards_per_client
+):
+    num_classes = len(train_pool)
+    pools = [np.repeat(np.arange(num_classes), pool[:num_classes]) for pool in (train_pool, test_pool)]
+    train, test = min(train, len(pools[0]) // num_clients), min(test, len(pools[1]) // num_clients)
+    sizes = [train] * num_clients, [test] * num_clients
+    try:
+        partition = make_partition(kind, *pools, num_classes, *sizes, alpha=alpha, shards_per_client=shards_per_client)
+    except ValueError as error:
+        assert kind == "dirichlet_over_clients" and "left a client without samples" in str(error)
+        return
+    check_disjoint(partition, pools[0])
+    assert sum(map(len, partition.train)) == train * num_clients
+    assert kind == "dirichlet_over_clients" or {len(indices) for indices in partition.train} == {train}
+    tested = np.stack([np.bincount(pools[1][indices], minlength=num_classes) for indices in partition.test])
+    used_up = tested.sum(axis=0) == test_pool[:num_classes]
+    for counts, labels in zip(tested, partition.labels, strict=True):
+        assert set(np.flatnonzero(counts).tolist()) <= set(labels)
+        assert 1 <= counts.sum() <= test
+        assert counts.sum() == test or used_up[list(labels)].any()
+        # Each class of a test split has a sample for each of up to 12 clients.
+        assert test < len(labels) or counts[list(labels)].all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pool=st.lists(st.integers(20, 90), min_size=2, max_size=10),
+    num_clients=st.integers(1, 30),
+    size=st.integers(1, 60),
+    shards_per_client=st.integers(1, 6),
+)
+def test_shards(pool, num_clients, size, shards_per_client):
+    """Every shard begins with a label, and beyond these a client gets one more at each border inside its shards."""
+    labels = np.repeat(np.arange(len(pool)), pool)
+    size = min(size, len(labels) // num_clients)
+    shards_per_client = min(shards_per_client, size)
+    counts = counts_of_shards([size] * num_clients, np.array(pool), shards_per_client)
+    assert (counts.sum(axis=1) == size).all()
+    # What is there of each class is used in proportion, but for what does not divide.
+    assert np.abs(counts.sum(axis=0) - np.array(pool) * size * num_clients / len(labels)).max() < 1
+    holds = (counts > 0).sum(axis=1)
+    assert holds.sum() <= num_clients * shards_per_client + len(pool) - 1
+    if -(-size // shards_per_client) <= counts.sum(axis=0).min():  # no shard is larger than a class
+        assert holds.max() <= 2 * shards_per_client
+
+
+@pytest.mark.parametrize(("num_clients", "shards_per_client"), [(20, 2), (10, 3), (100, 2), (5, 4)])
+def test_shards_that_divide_every_class_have_one_label_each(num_clients, shards_per_client):
+    """As in McMahan et al., where 100 clients get 2 of 200 shards of 300 digits each."""
+    train, test = np.tile(np.arange(10), 6000), np.tile(np.arange(10), 1000)
+    sizes = [60_000 // num_clients] * num_clients, [100] * num_clients
+    partition = make_partition("shards", train, test, 10, *sizes, shards_per_client=shards_per_client)
+    check_disjoint(partition, train)
+    shard = 60_000 // num_clients // shards_per_client
+    for indices, tested in zip(partition.train, partition.test, strict=True):
+        counts, of_test = np.bincount(train[indices], minlength=10), np.bincount(test[tested], minlength=10)
+        assert (counts % shard == 0).all() and (counts > 0).sum() <= shards_per_client
+        assert np.abs(of_test - 100 * counts / counts.sum()).max() < 1  # the mix that it trains on
+    assert len(set(partition.labels)) > 1
+
+
+def test_another_number_of_shards_gives_other_labels_and_all_clients_some():
+    few, many = (
+        make_partition("shards", TRAIN, TEST, 10, [100] * 20, [10] * 20, shards_per_client=shards) for shards in (1, 20)
+    )
+    assert {len(labels) for labels in few.labels} == {1}
+    assert min(len(labels) for labels in many.labels) >= 6  # of 20 draws from ten labels 8.8 differ on average
+
+
+@settings(max_examples=30, deadline=None)
+@given(pool=st.lists(st.integers(1, 900), min_size=2, max_size=10), num_clients=st.integers(1, 30))
+def test_iid_has_everybodys_label_shares_but_for_chance(pool, num_clients):
+    """Counts of a draw without replacement: at most 6 standard deviations from the mean, and 1 for those below it."""
+    pool = np.array(pool)
+    share, size = pool / pool.sum(), pool.sum() // num_clients
+    counts = iid_counts([size] * num_clients, pool)
+    assert (counts.sum(axis=1) == size).all() and (counts.sum(axis=0) <= pool).all()
+    assert (np.abs(counts - size * share) <= 1 + 6 * np.sqrt(size * share * (1 - share))).all()
+    if num_clients == 1:
+        assert (counts == pool).all()
+
+
+def test_iid_is_shuffled_and_not_the_same_for_all():
+    counts = label_counts("iid", None, clients=20)
+    assert len({row.tobytes() for row in counts}) > 10
+    assert 2.0 < counts.std() < 4.0  # 100 of 6,000: sqrt(100 * 0.1 * 0.9) = 3
+
+
 def label_counts(kind, alpha, clients=10, samples=100):
     partition = make_partition(kind, TRAIN, TEST, 10, [samples] * clients, [10] * clients, alpha=alpha)
     return np.stack([np.bincount(TRAIN[indices], minlength=10) for indices in partition.train])
@@ -85,13 +187,17 @@ def test_over_labels_uses_a_split_up_completely():
 
 
 def test_labels_and_sizes_do_not_depend_on_the_seed_but_the_draw_does():
-    for kind in ("paper", "dirichlet_over_clients", "dirichlet_over_labels"):
-        one, other = (make_partition(kind, TRAIN, TEST, 10, [100] * 20, [10] * 20, seed=seed) for seed in (7, 28))
-        again = make_partition(kind, TRAIN, TEST, 10, [100] * 20, [10] * 20, seed=7)
+    for kind in PARTITIONS:
+        one, other, again = (
+            make_partition(kind, TRAIN, TEST, 10, [100] * 20, [45] * 20, alpha=0.1, seed=seed) for seed in (7, 28, 7)
+        )
         assert one.labels == other.labels
-        assert [len(part) for part in one.train] == [len(part) for part in other.train]
-        assert any((a != b).any() for a, b in zip(one.train, other.train, strict=True))
-        assert all((a == b).all() for a, b in zip(one.train, again.train, strict=True))
+        for pool, split in ((TRAIN, "train"), (TEST, "test")):
+            draws = [getattr(partition, split) for partition in (one, other, again)]
+            counts = [[np.bincount(pool[part], minlength=10).tolist() for part in parts] for parts in draws]
+            assert counts[0] == counts[1]
+            assert any((a != b).any() for a, b in zip(*draws[:2], strict=True))
+            assert all((a == b).all() for a, b in zip(*draws[::2], strict=True))
 
 
 def test_paper_partition_uses_classes_about_equally():
@@ -126,16 +232,16 @@ def test_infeasible_requests_are_refused_with_the_numbers(kind, train, test, mes
 
 
 @pytest.mark.parametrize(
-    ("kept", "fix"), [(20, "lower test_samples or num_clients to some 25 %"), (0, "use other data")]
+    ("kept", "fix"), [(20, "lower train_samples or num_clients to some 22 %"), (0, "use other data")]
 )
 def test_what_a_class_lacks_is_said_with_what_would_fit(kept, fix):
-    """20 clients take each class; of class 3 the test split has a quarter of what they want, or none."""
-    few = np.array([label for label in TEST if label != 3] + [3] * kept)
-    arguments = ("dirichlet_over_labels", TRAIN, few, 10, [20] * 20)
-    with pytest.raises(ValueError, match=rf"^class 3: the clients want 80 test samples, .* has {kept}; {fix}"):
-        make_partition(*arguments, [40] * 20, alpha=1e6)
+    """Five clients hold all labels, and ten one of five others; of class 3 the training split has few, or none."""
+    few = np.array([label for label in TRAIN if label != 3] + [3] * kept)
+    arguments = (few, TEST, 10)
+    with pytest.raises(ValueError, match=rf"^class 3: the clients want 90 train samples, .* has {kept}; {fix}"):
+        make_partition("paper", *arguments, [180] * 20, [10] * 20)
     if kept:
-        make_partition(*arguments, [10] * 20, alpha=1e6)
+        make_partition("paper", *arguments, [39] * 20, [10] * 20)
 
 
 def test_fewer_than_three_classes_are_refused():

@@ -58,6 +58,21 @@ def test_same_bits_as_serial(reference, actor_hosts, num_actors):
     assert rounds_of(env, 5) == reference
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"partition": "shards", "shards_per_client": 3, "train_samples": 20},
+        {"partition": "iid"},
+        # Test sets of 41 to 65 samples, as the split has too few of some classes.
+        {"partition": "dirichlet_over_labels", "alpha": 0.05, "test_samples": 80},
+    ],
+    ids=lambda fields: fields["partition"],
+)
+def test_same_bits_as_serial_with_any_partition(actor_hosts, fields):
+    env = envs.FederatedRounds(config(**fields), lambda config: hosted_executor(actor_hosts, config, 2))
+    assert rounds_of(env, 2) == rounds_of(envs.FederatedRounds(config(executor="serial", **fields)), 2)
+
+
 def test_the_bits_follow_the_federations_threads_and_not_the_processs(reference, actor_hosts):
     with torch_threads(2):
         assert rounds_of(envs.FederatedRounds(config(executor="serial")), 5) == reference

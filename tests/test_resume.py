@@ -372,7 +372,7 @@ def test_whatever_a_record_holds_is_taken_or_refused_in_one_line(seed: int, tmp_
     digits, churn, mine = SCENARIOS["digits"], SCENARIOS["churn"], {"env.model": "nowhere:build"}
     for number, changes in enumerate(
         (
-            {"settings": {"lr": 0.1, "env.alpha": 0.3}, "federation": {**digits.federation, "alpha": 0.3}},
+            {"settings": {"lr": 0.1, "env.lr": 0.3}, "federation": {**digits.federation, "lr": 0.3}},
             {"search": {"lr": "choice([0.1, 0.2])"}, "draws": [{"lr": "0.1"}, {"lr": "0.2"}], "methods": ["bippo"]},
             {"search": {"lr": "choice([0.1, 0.2])"}, "num_samples": 2, "methods": ["bippo"]},
             {"scenario": "churn", "rounds": 60, "federation": churn.federation_for(60)},

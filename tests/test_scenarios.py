@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import envs
@@ -68,6 +70,21 @@ def test_noise_is_all_that_differs_in_the_noisy_scenarios(clean: str) -> None:
     assert (noisy.rounds, noisy.target_accuracy, noisy.paper) == (SCENARIOS[clean].rounds, 0.80, {})
 
 
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("digits-dirichlet", {"partition": "dirichlet_over_labels", "alpha": 0.3}),
+        ("fashion-mnist-dirichlet", {"partition": "dirichlet_over_labels", "alpha": 0.3}),
+        ("fashion-mnist-shards", {"partition": "shards", "shards_per_client": 2}),
+    ],
+)
+def test_the_partition_is_all_that_differs_in_the_fields_usual_ones(name: str, partition: dict[str, Any]) -> None:
+    clean, scenario = SCENARIOS[name.rpartition("-")[0]], SCENARIOS[name]
+    assert dict(scenario.federation) == {**clean.federation, **partition}
+    assert (scenario.rounds, scenario.target_accuracy) == (clean.rounds, clean.target_accuracy)
+    assert scenario.paper == {} and scenario.paper_section is None
+
+
 def test_scenarios_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
         SCENARIOS["digits"].federation["num_clients"] = 3  # type: ignore[index]
@@ -96,7 +113,9 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
     ],
 )
 def test_methods_complete_the_config(method: str, sampler: str) -> None:
-    config = bippo_config(TrialInfo("digits", method, 28), {"dataset": "digits"}, {"lr": 0.01, "env.alpha": 2.0}, 9)
+    config = bippo_config(
+        TrialInfo("digits", method, 28), {"dataset": "digits"}, {"lr": 0.01, "env.reward_base": 2.0}, 9
+    )
     config.validate()
     assert (config.sampler, config.seed, config.lr) == (sampler, 28, 0.01)
     assert (config.policies_to_train == []) == (not METHODS[method].learns)

@@ -153,7 +153,7 @@ def test_rows_depend_neither_on_the_trials_beside_nor_on_the_process(
     ("changes", "share"),
     [
         ({}, True),
-        ({"settings": {"env.model": "cnn_small", "lr": 0.1}, "search": {"env.alpha": "uniform(0.1, 1)"}}, True),
+        ({"settings": {"env.model": "cnn_small", "lr": 0.1}, "search": {"env.lr": "uniform(0.1, 1)"}}, True),
         ({"settings": {"env.device": "cuda:0", "env.churn_trace": "C:/trace.csv", "env.compile": False}}, True),
         ({"methods": ("bippo", "mine:in_turn")}, False),
         ({"settings": {"env.compile": True}}, False),
@@ -181,7 +181,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
         Path("/nowhere"),
         methods=("ippo",),
         seeds=(3,),
-        settings={"gamma": 0.5, "env.alpha": 2.0},
+        settings={"gamma": 0.5, "env.reward_base": 2.0},
         search={"lr": "loguniform(1e-4,1e-2)", "env.local_epochs": "choice([2])"},
     )
     check_study(tiny)
@@ -193,7 +193,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     config = config_of(point)
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
     env = config.env(config.env_config).parallel_env
-    assert (env.config.local_epochs, env.config.alpha, env.config.rounds, env.config.seed) == (2, 2.0, 3, 3)
+    assert (env.config.local_epochs, env.config.reward_base, env.config.rounds, env.config.seed) == (2, 2.0, 3, 3)
 
 
 def test_trials_are_told_where_data_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

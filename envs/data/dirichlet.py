@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from envs.data.class_counts import largest_remainder
 from envs.rng import keyed_rng
 
 _TRIES = 100
@@ -37,11 +38,12 @@ def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: floa
 def _counts_without_empty(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray | None:
     """The first draw in which every client holds a sample, or None if no draw is one."""
     num_clients, num_classes = len(sizes), len(available)
-    totals = _rounded(available / available.sum(), sum(sizes))
+    totals = largest_remainder(available / available.sum(), sum(sizes))
     for attempt in range(_TRIES):
         rng = keyed_rng("dirichlet over clients", num_clients, num_classes, attempt)
         shares = rng.dirichlet(np.full(num_clients, alpha), size=num_classes)
-        counts = np.stack([_rounded(share, total) for share, total in zip(shares, totals, strict=True)], axis=1)
+        columns = [largest_remainder(share, total) for share, total in zip(shares, totals, strict=True)]
+        counts = np.stack(columns, axis=1)
         if counts.sum(axis=1).min() > 0:
             return counts
     return None
@@ -65,16 +67,7 @@ def counts_over_labels(sizes: Sequence[int], available: np.ndarray, alpha: float
         while (missing := size - counts[client].sum()) > 0:
             # The tiny floor keeps a client servable when its mix is 0 on every class that is left.
             open_mix = np.where(remaining > 0, np.maximum(mix, 1e-12), 0.0)
-            taken = np.minimum(_rounded(open_mix / open_mix.sum(), missing), remaining)
+            taken = np.minimum(largest_remainder(open_mix / open_mix.sum(), missing), remaining)
             counts[client] += taken
             remaining -= taken
-    return counts
-
-
-def _rounded(shares: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to ``shares`` that sum to ``total`` (largest remainder)."""
-    exact = shares * total
-    counts = np.floor(exact).astype(np.int64)
-    rest = int(total - counts.sum())
-    counts[np.argsort(counts - exact, kind="stable")[:rest]] += 1
     return counts

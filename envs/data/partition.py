@@ -1,4 +1,4 @@
-"""Who holds which samples. NumPy only.
+"""Who holds which samples. NumPy, and SciPy where a test split is short of a class.
 
 Label sets, label mixes, sizes and who has noisy labels are constants of the scenario; the seed only changes which
 samples and which wrong labels are drawn. So the clients' data sizes, costs and the budget are the same for all seeds.
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envs.data.class_counts import counts_in_mix, equal_counts
 from envs.data.dirichlet import counts_over_clients, counts_over_labels
 from envs.data.label_noise import noisy_labels
 from envs.data.label_sets import paper_label_sets
+from envs.data.mcmahan import counts_of_shards, iid_counts
+from envs.data.scarce_classes import fit_to_split
 from envs.rng import keyed_rng
 
 if TYPE_CHECKING:
@@ -36,28 +39,29 @@ class Partition:
 
     @classmethod
     def of(cls, config: FederationConfig, dataset: Dataset, seed: int) -> Partition:
-        """Deals the samples of ``dataset`` as ``config`` says; ``seed`` takes the place of the configuration's own.
+        """Assigns the samples of ``dataset`` as ``config`` says; ``seed`` takes the place of the configuration's own.
 
         Raises:
             ValueError: If a split does not hold what is wanted.
         """
         true_labels, num_classes = dataset.train_labels.numpy(), len(dataset.classes)
-        dealt = make_partition(
+        partition = make_partition(
             config.partition,
             true_labels,
             dataset.test_labels.numpy(),
             num_classes,
             config.train_sizes,
             config.test_sizes,
-            alpha=config.alpha,
+            alpha=config.dirichlet_alpha,
+            shards_per_client=config.client_shards,
             late_labels=config.late_labels,
             seed=seed,
         )
         noisy = {
-            client: noisy_labels(true_labels[dealt.train[client]], config.label_noise, num_classes, seed, client)
+            client: noisy_labels(true_labels[partition.train[client]], config.label_noise, num_classes, seed, client)
             for client in config.noisy_clients
         }
-        return dataclasses.replace(dealt, noisy_labels=noisy)
+        return dataclasses.replace(partition, noisy_labels=noisy)
 
     def label_counts(self, dataset: Dataset) -> np.ndarray:
         """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""
@@ -75,80 +79,85 @@ def make_partition(
     test_sizes: Sequence[int],
     *,
     alpha: float = 0.5,
+    shards_per_client: int = 2,
     late_labels: Sequence[int] = (),
     seed: int = 0,
 ) -> Partition:
-    """Deals training and test samples to clients.
+    """Assigns training and test samples to clients.
 
-    A client's test set holds its own labels in equal parts, whatever the mix it trains on.
+    A client's test set holds its own labels: with ``shards`` and ``iid`` in the mix that it trains on, else in equal
+    parts, whatever that mix is. It is smaller than asked for where the test split has too little of a class for all
+    clients (``envs.data.scarce_classes``).
 
     Args:
-        kind: ``paper``, ``dirichlet_over_clients`` or ``dirichlet_over_labels``.
+        kind: ``paper``, ``dirichlet_over_clients``, ``dirichlet_over_labels``, ``shards`` or ``iid``.
         train_labels: ``[num_train]`` labels of the training split, 0 to ``num_classes - 1``.
         test_labels: ``[num_test]`` labels of the test split.
         num_classes: Classes, at least 3 for ``paper``.
         train_sizes: ``[num_clients]`` training samples wanted.
         test_sizes: ``[num_clients]`` test samples wanted.
         alpha: Concentration of the Dirichlet partitions.
+        shards_per_client: Shards of each client with ``shards``.
         late_labels: With ``paper``, labels of each of the last clients, see ``paper_label_sets``.
         seed: Changes which samples are drawn and nothing else.
 
     Raises:
         ValueError: If a split does not hold what is wanted; the message has the class and both numbers.
     """
-    for what, sizes, labels in (("train", train_sizes, train_labels), ("test", test_sizes, test_labels)):
-        if sum(sizes) > len(labels):
-            raise ValueError(
-                f"the clients want {sum(sizes)} {what} samples, the {what} split has {len(labels)}; lower "
-                f"{what}_samples or num_clients"
-            )
-    train_available = np.bincount(train_labels, minlength=num_classes)
-    test_available = np.bincount(test_labels, minlength=num_classes)
+    _check_sum(train_sizes, train_labels, "train")
+    _check_sum(test_sizes, test_labels, "test")
+    in_train, in_test = (np.bincount(labels, minlength=num_classes) for labels in (train_labels, test_labels))
     if kind == "paper":
-        label_sets = paper_label_sets(train_sizes, test_sizes, train_available, test_available, late_labels)
-        train_counts = equal_counts(label_sets, train_sizes, num_classes)
-    elif kind == "dirichlet_over_clients":
-        train_counts = counts_over_clients(train_sizes, train_available, alpha)
+        label_sets = paper_label_sets(train_sizes, test_sizes, in_train, in_test, late_labels)
+        train_counts = _checked(equal_counts(label_sets, train_sizes, num_classes), in_train)
     else:
-        train_counts = counts_over_labels(train_sizes, train_available, alpha)
+        train_counts = _counts(kind, train_sizes, in_train, alpha, shards_per_client)
     held = tuple(tuple(np.flatnonzero(row).tolist()) for row in train_counts)
-    test_counts = equal_counts(held, test_sizes, num_classes)
+    follows_mix = kind in ("shards", "iid")
+    wanted = counts_in_mix(train_counts, test_sizes) if follows_mix else equal_counts(held, test_sizes, num_classes)
     return Partition(
-        train=_deal(train_counts, train_labels, train_available, "train", seed),
-        test=_deal(test_counts, test_labels, test_available, "test", seed),
+        train=_drawn(train_counts, train_labels, "train", seed),
+        test=_drawn(fit_to_split(wanted, train_counts > 0, in_test), test_labels, "test", seed),
         labels=held,
     )
 
 
-def equal_counts(label_sets: Sequence[Sequence[int]], sizes: Sequence[int], num_classes: int) -> np.ndarray:
-    """``int64[num_clients, num_classes]`` samples, equal over each client's labels up to one.
-
-    What does not divide goes to labels in turn, starting from another one for each client.
-    """
-    counts = np.zeros((len(sizes), num_classes), dtype=np.int64)
-    for client, (labels, size) in enumerate(zip(label_sets, sizes, strict=True)):
-        share, rest = divmod(size, len(labels))
-        for place, label in enumerate(labels):
-            counts[client, label] = share + ((place - client) % len(labels) < rest)
-    return counts
+def _check_sum(sizes: Sequence[int], labels: np.ndarray, split: str) -> None:
+    if sum(sizes) > len(labels):
+        raise ValueError(
+            f"the clients want {sum(sizes)} {split} samples, the {split} split has {len(labels)}; lower "
+            f"{split}_samples or num_clients"
+        )
 
 
-def _deal(
-    counts: np.ndarray, labels: np.ndarray, available: np.ndarray, split: str, seed: int
-) -> tuple[np.ndarray, ...]:
-    """Draws ``counts[client, class]`` samples for every client, none twice."""
+def _counts(kind: str, sizes: Sequence[int], available: np.ndarray, alpha: float, shards_per_client: int) -> np.ndarray:
+    """``int64[num_clients, num_classes]`` training samples, of no class more than there are."""
+    if kind == "dirichlet_over_clients":
+        return counts_over_clients(sizes, available, alpha)
+    if kind == "dirichlet_over_labels":
+        return counts_over_labels(sizes, available, alpha)
+    return counts_of_shards(sizes, available, shards_per_client) if kind == "shards" else iid_counts(sizes, available)
+
+
+def _checked(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
+    """``counts``, or an error that names the training samples of a class that are missing."""
     wanted = counts.sum(axis=0)
     if (wanted > available).any():
         label = int(np.argmax(wanted / np.maximum(available, 0.5)))
         share = max(1, 100 * int(available[label]) // int(wanted[label]))
-        fix = f"lower {split}_samples or num_clients to some {share} %" if available[label] else "use other data"
+        fix = f"lower train_samples or num_clients to some {share} %" if available[label] else "use other data"
         raise ValueError(
-            f"class {label}: the clients want {wanted[label]} {split} samples, the {split} split has "
-            f"{available[label]}; {fix}"
+            f"class {label}: the clients want {wanted[label]} train samples, the train split has {available[label]}; "
+            f"{fix}"
         )
-    hands: list[list[np.ndarray]] = [[] for _ in counts]
+    return counts
+
+
+def _drawn(counts: np.ndarray, labels: np.ndarray, split: str, seed: int) -> tuple[np.ndarray, ...]:
+    """Draws ``counts[client, class]`` samples for every client, none twice."""
+    drawn: list[list[np.ndarray]] = [[] for _ in counts]
     for label in range(counts.shape[1]):
-        deck = keyed_rng(f"partition {split}", seed, label).permutation(np.flatnonzero(labels == label))
-        for hand, piece in zip(hands, np.split(deck, np.cumsum(counts[:, label])), strict=False):
-            hand.append(piece)
-    return tuple(np.sort(np.concatenate(hand)) for hand in hands)
+        shuffled = keyed_rng(f"partition {split}", seed, label).permutation(np.flatnonzero(labels == label))
+        for own, piece in zip(drawn, np.split(shuffled, np.cumsum(counts[:, label])), strict=False):
+            own.append(piece)
+    return tuple(np.sort(np.concatenate(own)) for own in drawn)
