@@ -92,6 +92,7 @@ def _check_fresh(study: Study) -> None:
 
 def _run(study: Study) -> int:
     print(_announcement(study), flush=True)
+    _say_notes(study)
     try:
         with signals_restored(), ray_ended():
             failures = _failures(study)

@@ -21,6 +21,8 @@ from experiments.report.numbers import power_of_ten
 from experiments.report.results import read_results
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, write_run_info
+from experiments.results.selector_network import SelectorNetwork
+from experiments.study.selector_macs import network_of
 
 RECORD = FederationRecord(
     ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]
@@ -68,7 +70,10 @@ def test_defaults_are_the_algorithms() -> None:
 def test_a_round_of_each_kind_of_method() -> None:
     # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
     trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
-    bippo, fppo, poc = (macs.round_macs(trial[0]["method"], pd.DataFrame(trial), RECORD) for trial in trials)
+    bippo, fppo, poc = (
+        macs.round_macs(name, pd.DataFrame(trial), RECORD, macs.recorded_network(None, name, ""))
+        for name, trial in zip(("bippo", "fppo", "poc"), trials, strict=True)
+    )
     assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
     assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
     assert (poc.network, poc.rl_training, poc.fl_per_rl) == (None, None, None)
@@ -78,7 +83,8 @@ def test_a_round_of_each_kind_of_method() -> None:
 def test_training_scales_with_participants_and_settings() -> None:
     all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
     one_trains = pd.DataFrame(make_rows([0.5]))
-    both, one = (macs.round_macs("bippo", rows, None, 2, hidden_size=64) for rows in (all_train, one_trains))
+    network = SelectorNetwork(central=False, epochs=2, hidden_size=64, critic=True)
+    both, one = (macs.round_macs("bippo", rows, None, network) for rows in (all_train, one_trains))
     assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)
     assert one.fl_training is None
 
@@ -104,6 +110,29 @@ def test_searched_networks_and_a_missing_critic_are_counted(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.learns])
-def test_who_learns_without_a_critic_is_known_without_its_configuration(method: str) -> None:
-    assert METHODS[method].critic == METHODS[method].make_config().use_critic
+def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) -> None:
+    for method in ("mine.turn", "mine.small", "mine.central", "mine.older"):
+        write_trial(tmp_path, make_rows([0.5] * 2, method))
+    small, central = SelectorNetwork(False, 4, 32, False), SelectorNetwork(True, 8, 128, True)
+    networks = {"mine.turn": [None], "mine.small": [small], "mine.central": [central]}
+    methods = ["mine.turn", "mine.small", "mine.central", "mine.older"]
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, methods, [7], networks=networks))
+    found = {each.method: (each.network, each.rl_training) for each in methods_macs(read_results([tmp_path]))}
+    passes = policy_macs(hidden_size=32, critic=False), central_policy_macs(2)
+    assert found == {
+        "mine.turn": (None, None),
+        "mine.small": (passes[0], 3 * 4 * passes[0]),
+        "mine.central": (passes[1], 3 * 8 * passes[1]),
+        "mine.older": (None, None),
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_networks_that_are_known_by_name_are_those_of_the_configuration(method: str) -> None:
+    assert macs.recorded_network(None, method, "") == network_of(METHODS[method].make_config())
+
+
+@pytest.mark.parametrize("setting", ["num_epochs=[1]", "num_epochs=0", "hidden_size='x'", "num_epochs=1e99"])
+def test_a_setting_that_no_network_has_is_refused_in_one_line(setting: str) -> None:
+    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+        macs.recorded_network(None, "bippo", setting)

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -25,10 +26,13 @@ from envs.imports import OWN_CODE_FIELDS
 from envs.training.models import build_model
 from experiments import tune_bippo
 from experiments.own_methods import _own_method, find_method, method_name
+from experiments.results.files import sha256
 from experiments.results.rows import TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, as_written, write_run_info
 from experiments.scenarios import SCENARIOS
+from experiments.study.recorded_code import own_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
+from experiments.study.study import Study
 from experiments.study.trial import bippo_config
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "your-own.md").read_text(encoding="utf-8")
@@ -364,3 +368,33 @@ def test_a_model_that_draws_and_counts_depends_on_nothing_but_the_seed(mine: Non
     expected = weights_after(undisturbed, 2)
     assert torch.equal(torch.random.get_rng_state(), drawn)
     assert weights_after(resumed, 2) == expected and weights_after(again, 4) == expected
+
+
+def test_a_users_own_modules_are_hashed_with_what_they_import_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "mine.py": "raise SystemExit\nimport numpy, helper\nfrom pack import inner\nimport bippo_rllib\n",
+        "helper.py": "def late():\n    import pack.deep.far\n",
+        "pack/__init__.py": "",
+        "pack/inner.py": "from . import beside\nfrom .deep import *\n",
+        "pack/beside.py": "from ..nowhere import x\n",
+        "pack/deep/__init__.py": "",
+        "pack/deep/far.py": "(",
+        "unused.py": "",
+        "site-packages/installed.py": "",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(tmp_path)
+    study = Study(SCENARIOS["digits"], ("mine:make", "fedavg"), (7,), 3, tmp_path, settings={"env.model": "no.where:x"})
+    found = own_modules(study)
+    assert sorted(found) == ["helper", "mine", "pack", "pack.beside", "pack.deep", "pack.deep.far", "pack.inner"]
+    assert found["mine"] == sha256(tmp_path / "mine.py")
+    (tmp_path / "pack" / "beside.py").write_text("x = 1\n")
+    changed = own_modules(study)
+    assert {name for name in found if found[name] != changed[name]} == {"pack.beside"}
+    assert own_modules(replace(study, methods=("fedavg",), settings={})) == {}

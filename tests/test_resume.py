@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import sys
 from pathlib import Path
@@ -30,11 +31,13 @@ from experiments.results.checkpoints import (
     write_manifest,
 )
 from experiments.results.files import study_lock
+from experiments.results.provenance import git_commit
 from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.arguments import parser, study_of
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
+from experiments.study.recorded_code import method_settings
 from experiments.study.resume import ready, study_to_resume
 
 
@@ -222,6 +225,28 @@ def test_a_churn_trace_that_has_changed_is_named(tmp_path: Path) -> None:
     assert f"churn trace {fixed} was {recorded[str(fixed)]}, is {now}" in str(error.value)
     assert f"churn trace {chosen} was {recorded[str(chosen)]}, is unreadable" in str(error.value)
     assert len(study_to_resume(tmp_path, force=True).trials) == 4
+
+
+def test_code_that_decides_rows_and_has_changed_is_named(tmp_path: Path) -> None:
+    write_run_info(tmp_path, info(method_settings=method_settings(["bippo", "fedavg"])))
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["packages"]["bippo-rllib"] and record["method_settings"]["bippo"]["lr"] == 0.001
+    assert study_to_resume(tmp_path).notes == ()
+    record["commit"] = "0" * 40
+    record["method_settings"]["bippo"].update(lr=0.5, gone=1)
+    del record["method_settings"]["bippo"]["epsilon"]  # as if it had come later
+    record["packages"]["bippo-rllib"] = "0.0.1"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    changes = "package bippo-rllib was 0.0.1, is [^;]*; bippo gone was 1, is not set; bippo lr was 0.5, is 0.001"
+    with pytest.raises(ValueError, match=f"{changes}.*--force"):
+        study_to_resume(tmp_path)
+    differs, *other_commit = study_to_resume(tmp_path, force=True).notes
+    assert re.search(changes, differs) and (not git_commit() or "run by commit 0000" in other_commit[0])
+    for key in ("method_settings", "own_modules", "networks"):  # a record of before
+        del record[key]
+    del record["packages"]["bippo-rllib"]
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert len(study_to_resume(tmp_path).notes) == (git_commit() is not None)
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:

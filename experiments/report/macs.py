@@ -8,7 +8,9 @@ round, one per participating client"). The passes that value a buffered step onc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,9 @@ import pandas as pd
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
 from experiments.methods import METHODS
 from experiments.results.federation_record import FederationRecord
+from experiments.results.run_info import RunInfo
+from experiments.results.selector_network import SelectorNetwork
+from experiments.results.setting_text import describe, described, from_text
 
 RL_EPOCHS = 8
 HIDDEN_SIZE = 128
@@ -28,9 +33,9 @@ class RoundMacs:
 
     method: str
     participants: float  #: Clients that train.
-    #: One pass of the actor and critic that a participation trains; None if the method trains none.
+    #: One pass of the actor and critic that a participation trains; None if the method trains none or is not known.
     network: int | None
-    rl_training: float | None  #: Training the policies; None if the method trains none.
+    rl_training: float | None  #: Training the policies; None as above.
     fl_training: float | None  #: Training the federated model; None where the federation is not known.
 
     @property
@@ -50,32 +55,61 @@ def central_ratio(num_clients: int) -> float:
 
 
 def round_macs(
-    method: str,
-    rows: pd.DataFrame,
-    record: FederationRecord | None,
-    epochs: int = RL_EPOCHS,
-    hidden_size: int = HIDDEN_SIZE,
-    critic: bool = True,
+    method: str, rows: pd.DataFrame, record: FederationRecord | None, network: SelectorNetwork | None = None
 ) -> RoundMacs:
-    """Returns the MACs of one method, from who trained in its rows; without ``record`` FL training is None."""
+    """Returns the MACs of one method, from who trained in its rows.
+
+    Args:
+        method: Its name.
+        rows: Its rows.
+        record: The federation; without it, FL training is None.
+        network: What it trains; None if that is nothing, or not known.
+    """
     participants = float(rows["num_trained"].mean())
     # Under churn the central networks are rebuilt for whoever is live, so their mean size counts.
-    network = _network_macs(method, round(float(rows["num_clients"].mean())), hidden_size, critic)
+    macs = None if network is None else _network_macs(network, round(float(rows["num_clients"].mean())))
     return RoundMacs(
         method=method,
         participants=participants,
-        network=network,
-        rl_training=None if network is None else training_macs(network, participants, epochs),
+        network=macs,
+        rl_training=None if macs is None or network is None else training_macs(macs, participants, network.epochs),
         fl_training=None if record is None else _fl_training(rows, record),
     )
 
 
-def _network_macs(method: str, num_clients: int, hidden_size: int, critic: bool) -> int | None:
-    if method in CENTRAL_METHODS:
-        return central_policy_macs(num_clients, hidden_size, critic)
-    if method in METHODS and not METHODS[method].learns:
+def _network_macs(network: SelectorNetwork, num_clients: int) -> int:
+    if network.central:
+        return central_policy_macs(num_clients, network.hidden_size, network.critic)
+    return policy_macs(hidden_size=network.hidden_size, critic=network.critic)
+
+
+def recorded_network(info: RunInfo | None, method: str, setting: str) -> SelectorNetwork | None:
+    """Returns what run.json says of a method in one setting of a search; None if it trains nothing, or is not known.
+
+    The networks of our own methods are known also where the record, of an earlier version, does not hold them.
+
+    Raises:
+        ValueError: If a setting of the network is none that it could have.
+    """
+    if info is not None and method in info.networks:
+        settings = [describe(draw) for draw in from_text(info.draws)] or [""]
+        return info.networks[method][settings.index(setting)] if setting in settings else None
+    if method not in METHODS or not METHODS[method].learns:
         return None
-    return policy_macs(hidden_size=hidden_size, critic=critic)
+    settings_now = {**(info.settings if info else {}), **described(setting)}
+    return SelectorNetwork(
+        central=method in CENTRAL_METHODS,
+        epochs=_natural(settings_now, "num_epochs", RL_EPOCHS),
+        hidden_size=_natural(settings_now, "hidden_size", HIDDEN_SIZE),
+        critic=bool(settings_now.get("use_critic", METHODS[method].critic)),
+    )
+
+
+def _natural(settings: Mapping[str, Any], key: str, default: int) -> int:
+    value = settings.get(key, default)
+    if type(value) is not int or not 1 <= value < 2**31:
+        raise ValueError(f"setting {key} is {value!r:.60}; expected a whole number of at least 1")
+    return value
 
 
 def _fl_training(rows: pd.DataFrame, record: FederationRecord) -> float:

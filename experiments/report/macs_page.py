@@ -13,13 +13,12 @@ import torch
 
 from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, count_macs, policy_macs, training_macs
 from envs.training.models import build_model, num_parameters
-from experiments.methods import METHODS
 from experiments.report.figures.macs import CLIENTS, a_tenth, macs_figure
 from experiments.report.macs import (
-    HIDDEN_SIZE,
     RL_EPOCHS,
     RoundMacs,
     central_ratio,
+    recorded_network,
     rl_training_macs,
     round_macs,
 )
@@ -29,7 +28,7 @@ from experiments.report.results import Results
 from experiments.report.tables import Record, markdown_table
 from experiments.results.federation_record import ModelRecord
 from experiments.results.files import check_writable
-from experiments.results.setting_text import described
+from experiments.results.selector_network import SelectorNetwork
 from experiments.scenarios import SCENARIOS
 
 _IMAGES = {"fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
@@ -48,24 +47,15 @@ def macs_section(results: Results, output: Path) -> list[str]:
 
 
 def methods_macs(results: Results) -> list[RoundMacs]:
-    """Returns one entry per method and, where they differ, settings of its training, fixed or searched."""
-    parts = [
-        rows.assign(
-            epochs=settings.get("num_epochs", RL_EPOCHS),
-            hidden_size=settings.get("hidden_size", HIDDEN_SIZE),
-            critic=settings.get("use_critic", method not in METHODS or METHODS[method].critic),
-        )
-        for source in results.sources
-        for (method, setting), rows in source.rows.groupby(["method", "setting"])
-        for settings in [{**(source.info.settings if source.info else {}), **described(setting)}]
-    ]
-    macs = [
-        round_macs(str(method), rows, results.federation_record, epochs, hidden_size, critic)
-        for (method, epochs, hidden_size, critic), rows in pd.concat(parts).groupby(
-            ["method", "epochs", "hidden_size", "critic"]
-        )
-    ]
-    return sorted(macs, key=lambda entry: results.methods.index(entry.method))
+    """Returns one entry per method and, where they differ, networks of its settings, fixed or searched."""
+    parts: dict[tuple[str, SelectorNetwork | None], list[pd.DataFrame]] = {}
+    for source in results.sources:
+        for (method, setting), rows in source.rows.groupby(["method", "setting"]):
+            network = recorded_network(source.info, str(method), str(setting))
+            parts.setdefault((str(method), network), []).append(rows)
+    order = sorted(parts, key=lambda key: (results.methods.index(key[0]), key[1] is not None, key[1]))
+    record = results.federation_record
+    return [round_macs(method, pd.concat(parts[method, network]), record, network) for method, network in order]
 
 
 def _record(macs: RoundMacs) -> Record:

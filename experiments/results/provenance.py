@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scikit-learn", "gymnasium", "pettingzoo")
+PROJECT = "bippo-rllib"
+_LIBRARIES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scikit-learn", "gymnasium", "pettingzoo")
 
 
 def code_and_time() -> dict[str, Any]:
@@ -45,7 +46,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 def package_versions() -> dict[str, str]:
     """Versions of the packages a result may depend on."""
-    return {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+    return {name: version for name in (PROJECT, *_LIBRARIES) if (version := _version(name)) is not None}
 
 
 def _version(name: str) -> str | None:

@@ -17,6 +17,7 @@ from experiments.results.federation_record import FederationRecord
 from experiments.results.files import atomic_write, sha256
 from experiments.results.provenance import code_and_time, machine
 from experiments.results.ranges import AtLeastOne, Joules, Seed, Share
+from experiments.results.selector_network import SelectorNetwork
 from experiments.results.setting_text import from_text
 
 RUN_FILE = "run.json"
@@ -57,9 +58,14 @@ class RunInfo:
     warmup_energy_j: Mapping[str, Joules] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
     federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
     own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of a user's own methods, by name.
+    #: Networks of each method: for each draw of a search, or one; None where no policy is trained.
+    networks: Mapping[str, Sequence[SelectorNetwork | None]] = field(default_factory=dict)
     init_from: str = ""  #: What policies started from; empty where from scratch.
     init_policies: Mapping[str, PolicySource] = field(default_factory=dict)  #: By trial.
     # What follows is filled in when the file is written, and not compared.
+    #: Settings that each method started from, before those of the study.
+    method_settings: Mapping[str, Mapping[str, Any]] = field(compare=False, default_factory=dict)
+    own_modules: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 of a user's, by module.
     started: str = field(compare=False, default="")  #: When, in ISO format.
     commit: str | None = field(compare=False, default=None)  #: Of the checkout that ran; None without git.
     packages: Mapping[str, str] = field(compare=False, default_factory=dict)  #: Versions by name.
@@ -131,6 +137,9 @@ def _check(info: RunInfo) -> None:
             raise ValueError(f"{name} names one of them twice")
     if stray := sorted(info.own_methods.keys() - set(info.methods)):
         raise ValueError(f"own_methods has {stray[0]}, which is none of its methods")
+    for method, networks in info.networks.items():
+        if method not in info.methods or len(networks) != max(1, len(info.draws)):
+            raise ValueError(f"networks has {len(networks)} of {method}; expected one for each draw of its methods")
     if info.federation_record is not None:
         info.federation_record.check()
 

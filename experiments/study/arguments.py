@@ -113,7 +113,7 @@ def parser() -> Parser:
         help="run what this record of a study says, in a new results folder",
     )
     again.add_argument(
-        "--force", action="store_true", help="although the scenario, a churn trace or a package has changed"
+        "--force", action="store_true", help="although what the rows depend on has changed, such as a package"
     )
     again.add_argument(
         "--trust-code",

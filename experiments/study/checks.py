@@ -18,7 +18,6 @@ from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 
 if TYPE_CHECKING:
-    from bippo_rllib import BippoConfig
     from envs import FederatedRounds
 
 
@@ -32,6 +31,7 @@ def check_study(study: Study) -> None:
     if message := what_is_in_the_way([os.getcwd(), *sys.path]):
         raise ValueError(message)
     import envs
+    from experiments.study.trial import study_config
 
     fields = tuple(envs.FederationConfig.__dataclass_fields__)
     check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
@@ -42,15 +42,17 @@ def check_study(study: Study) -> None:
         env = _check_federations(study, study.draws[0], seed)
     for trial in study.all_trials:
         if trial.init_from and not study.is_resumed:  # a resumed study was checked when it was started
-            check_fit(trial.init_from, _config(study, trial.method, trial.search), env)
+            check_fit(trial.init_from, study_config(study, trial.method, trial.search), env)
     place(study, available_nodes(study.parallel_trials))
 
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     """The study's settings with those of one draw, for all methods and the first seed."""
+    from experiments.study.trial import study_config
+
     try:
         for method in study.methods:
-            _config(study, method, draw).validate()
+            study_config(study, method, draw).validate()
         if split_settings(draw)[1]:
             _check_federations(study, draw, study.seeds[0])
     except ValueError as error:
@@ -59,25 +61,17 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
         raise ValueError(f"--search draws {describe(draw)}: {error}") from None
 
 
-def _config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
-    from experiments.study.row_callback import TrialInfo
-    from experiments.study.trial import bippo_config
-
-    info = TrialInfo(study.scenario.name, method, study.seeds[0])
-    federation = study.scenario.federation_for(study.rounds)
-    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
-
-
 def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
     from envs.training.executor import check_device
     from experiments.study.selector_macs import with_selector
+    from experiments.study.trial import study_config
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
     for method in study.methods:
-        federation = with_selector(find_method(method).with_requirements(settings), _config(study, method, draw))
+        federation = with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
         if federation not in seen:
             seen.append(federation)
             check_device(str(federation.get("device", "cpu")))

@@ -10,11 +10,12 @@ from typing import Any
 from experiments.cli import new_results_dir
 from experiments.own_methods import check_method
 from experiments.results.naming import look_up
-from experiments.results.provenance import package_versions
+from experiments.results.provenance import PROJECT, git_commit, package_versions
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
+from experiments.study.recorded_code import method_settings, own_modules
 from experiments.study.settings import check_recorded
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
@@ -33,7 +34,7 @@ def recorded_study(
     Args:
         record: Folder of the study, or its run.json.
         data_dir: Where the data lies now, if it has moved.
-        force: Although the scenario, a churn trace or a package has changed.
+        force: Although the scenario, a churn trace, a package, a method's settings or a user's own module has changed.
         trust_code: Although the record names code to import that is not this project's.
         **where_and_who: Fields of ``Study`` that are not recorded, since rows do not depend on them.
 
@@ -76,7 +77,8 @@ def recorded_study(
             f"{record} was made with something else: {'; '.join(differences)}. Rows before and now would not "
             "belong together; go on all the same with --force"
         )
-    return study
+    made_with = [f"the record was made with something else: {'; '.join(differences)}"] if differences else []
+    return replace(study, notes=(*made_with, *_other_commit(info)))
 
 
 def study_to_repeat(record: Path, results_dir: Path | None, command: str, **arguments: Any) -> Study:
@@ -99,11 +101,34 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
 
 
 def _differences(info: RunInfo, study: Study) -> list[str]:
+    """What rows depend on and is not as it was, a phrase each; of code, what the record of an earlier version has."""
+    packages = package_versions()
+    if PROJECT not in info.packages:
+        packages.pop(PROJECT, None)
     return [
         *_changes(info.federation, as_written(study.federation), "scenario"),
-        *_changes(info.packages, package_versions(), "package"),
+        *_changes(info.packages, packages, "package"),
         *_changes(info.churn_traces, churn_traces(study.run_info), "sha256 of churn trace"),
+        *_changes(info.own_modules, own_modules(study) if info.own_modules else {}, "sha256 of module"),
+        *_changed_methods(info, study),
     ]
+
+
+def _changed_methods(info: RunInfo, study: Study) -> list[str]:
+    """Settings that methods start from; those that came later have a default that changes nothing."""
+    now = method_settings(study.methods) if info.method_settings else {}
+    changes = []
+    for method, before in info.method_settings.items():
+        changes += _changes(before, {key: value for key, value in now.get(method, {}).items() if key in before}, method)
+    return changes
+
+
+def _other_commit(info: RunInfo) -> list[str]:
+    """A note where the code is another, of which nobody knows whether it gives other rows."""
+    before, now = (info.resumed[-1] if info.resumed else {"commit": info.commit}).get("commit"), git_commit()
+    if not (before and now) or before == now:
+        return []
+    return [f"the study was run by commit {before}, this is {now}; rows are the same unless that changes them"]
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:

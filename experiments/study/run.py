@@ -17,6 +17,7 @@ from experiments.study.asha_journal import JOURNAL_FILE
 from experiments.study.loggers import new_loggers
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
+from experiments.study.recorded_code import method_settings, networks, own_modules
 from experiments.study.settings import split_settings
 from experiments.study.study import Study
 from experiments.study.trial_start import TrialStart
@@ -66,7 +67,14 @@ def _note_what_is_run(study: Study) -> None:
     # Not all methods are charged for probing, and without it the clients are the same.
     federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
     record = None if searches_federation else FederationRecord.of(federation)
-    write_run_info(study.results_dir, dataclasses.replace(study.run_info, federation_record=record))
+    info = dataclasses.replace(
+        study.run_info,
+        federation_record=record,
+        networks=networks(study),
+        method_settings=method_settings(study.methods),
+        own_modules=own_modules(study),
+    )
+    write_run_info(study.results_dir, info)
 
 
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:

@@ -8,6 +8,7 @@ from typing import Any
 from bippo_rllib import BippoConfig, CentralPPOConfig
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
 from envs import FederationConfig
+from experiments.results.selector_network import SelectorNetwork
 
 
 def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[str, Any]:
@@ -26,12 +27,21 @@ def selector_macs(config: BippoConfig, num_clients: int) -> tuple[float, float]:
     that the policy is trained on. Methods that train no policy have nothing to pass: what they compute, such as a
     ranking, is not counted.
     """
-    if config.policies_to_train == []:
+    network = network_of(config)
+    if network is None:
         return 0.0, 0.0
-    if isinstance(config, CentralPPOConfig):
-        network = central_policy_macs(num_clients, config.hidden_size, config.use_critic)
-        per_live = network / num_clients
+    if network.central:
+        macs = central_policy_macs(num_clients, network.hidden_size, network.critic)
+        per_live = macs / num_clients
     else:
-        network = policy_macs(hidden_size=config.hidden_size, critic=config.use_critic)
-        per_live = float(network)
-    return per_live, float(training_macs(network, samples=1, epochs=config.num_epochs))
+        macs = policy_macs(hidden_size=network.hidden_size, critic=network.critic)
+        per_live = float(macs)
+    return per_live, float(training_macs(macs, samples=1, epochs=network.epochs))
+
+
+def network_of(config: BippoConfig) -> SelectorNetwork | None:
+    """Returns what the configuration says of the networks, or None if no policy is trained."""
+    if config.policies_to_train == []:
+        return None
+    is_central = isinstance(config, CentralPPOConfig)
+    return SelectorNetwork(is_central, config.num_epochs, config.hidden_size, config.use_critic)

@@ -56,6 +56,13 @@ def bippo_config(
     return config.environment(env_config=with_selector(keywords, config)) if "joules_per_mac" in keywords else config
 
 
+def study_config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
+    """The configuration of a method's trials with one draw of the study's settings, for the first seed."""
+    info = TrialInfo(study.scenario.name, method, study.seeds[0])
+    federation = study.scenario.federation_for(study.rounds)
+    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
+
+
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:
     """Tune's search space, a grid over the trials; ``config_of`` turns one point of it into a BippoConfig."""
     return {
