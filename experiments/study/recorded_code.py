@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,23 +29,31 @@ _NO_NUMBERS = ("per_policy_metrics", "env_bundles")
 
 
 def networks(study: Study) -> dict[str, list[SelectorNetwork | None]]:
-    """Returns what each method trains in each of the study's draws, by the method's name in rows."""
+    """Returns what each method trains in each of the study's draws, by the method's name in rows.
+
+    Methods that cannot be made are left out; their trials say why.
+    """
     from experiments.study.selector_macs import network_of
     from experiments.study.trial import study_config
 
-    return {
-        method_name(method): [network_of(study_config(study, method, draw)) for draw in study.draws]
-        for method in study.methods
-    }
+    found = {}
+    for method in study.methods:
+        with suppress(ValueError):
+            found[method_name(method)] = [network_of(study_config(study, method, draw)) for draw in study.draws]
+    return found
 
 
 def method_settings(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the settings that each method starts from, before those of the study, by its name in rows.
 
     Args:
-        methods: As in ``--methods``.
+        methods: As in ``--methods``; those that cannot be made are left out.
     """
-    return {method_name(name): _settings_of(name) for name in methods}
+    found = {}
+    for name in methods:
+        with suppress(ValueError):
+            found[method_name(name)] = _settings_of(name)
+    return found
 
 
 def _settings_of(name: str) -> dict[str, Any]:
