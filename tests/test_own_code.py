@@ -22,13 +22,11 @@ from study_runs import TunerHere
 import envs
 from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
-from envs.imports import OWN_CODE_FIELDS
 from envs.training.models import build_model
 from experiments import tune_bippo
 from experiments.own_methods import _own_method, find_method, method_name
 from experiments.results.files import sha256
 from experiments.results.rows import TIMING_COLUMNS, read_rows
-from experiments.results.run_info import RunInfo, as_written, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.recorded_code import own_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
@@ -229,78 +227,6 @@ def test_what_does_not_fit_is_one_line(
 def test_an_interrupt_in_ones_own_code_remains_one(way: str, mine: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert tune_bippo.main(way.split()) == tune_bippo.EXIT_INTERRUPTED
     assert capsys.readouterr().err == "\ninterrupted before anything was run\n"
-
-
-def record_that_names(folder: Path, **changes: object) -> Path:
-    """A run.json as somebody may have been sent it."""
-    federation = {**as_written(dict(SCENARIOS["digits"].federation)), **changes.pop("federation", {})}  # type: ignore[dict-item]
-    values = {"scenario": "digits", "target_accuracy": 0.8, "rounds": 5, "methods": ["fedavg"], "seeds": [7], **changes}
-    folder.mkdir()
-    write_run_info(folder, RunInfo(federation=federation, **values))  # type: ignore[arg-type]
-    return folder
-
-
-@pytest.mark.parametrize("flag", ["--resume", "--config"])
-@pytest.mark.parametrize(
-    ("named", "listed"),
-    [
-        ({"methods": ["trap:make", "fedavg"]}, "--methods trap:make"),
-        ({"methods": ["bippo"], "own_methods": {"bippo": "trap:make"}}, "--methods trap:make"),
-        *(
-            ({"settings": {f"env.{name}": "trap:make"}, "federation": {name: "trap:make"}}, f"env.{name}=trap:make")
-            for name in OWN_CODE_FIELDS
-        ),
-        (
-            {
-                "search": {"env.model": "choice(['digits_cnn', 'trap:make'])"},
-                "draws": [{"env.model": "'digits_cnn'"}, {"env.model": "'trap:make'"}],
-            },
-            "env.model=trap:make",
-        ),
-        ({"search": {"env.model": "choice(['trap:make'])"}, "num_samples": 2}, "env.model=trap:make"),
-    ],
-)
-def test_code_that_a_record_names_is_listed_and_imported_only_if_it_is_trusted(
-    named: dict[str, object], listed: str, flag: str, mine: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("trap.py").write_text("open('sprung', 'w').close()\nmake = 1\n")
-    record = record_that_names(Path("gift").absolute(), **named)
-    again = [flag, str(record), *([] if flag == "--resume" else ["--results-dir", "out"])]
-    try:
-        assert tune_bippo.main(again) == 2
-        said = f"error: {record} names code that would be imported and run: {listed}. If you know that code, add "
-        assert capsys.readouterr().err == f"{said}--trust-code\n"
-        assert not Path("sprung").exists() and not Path("out").exists()
-        assert tune_bippo.main([*again, "--trust-code"]) == 2  # whatever was asked for, it is no function
-        assert Path("sprung").exists()
-        out, err = capsys.readouterr()
-        assert out.startswith(f"run.json names code, which is trusted: {listed}\n") and "trap:make is a" in err.replace(
-            "'int' object is not callable", "trap:make is a"
-        )
-    finally:
-        sys.modules.pop("trap", None)
-
-
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        ({"settings": {"env_config": {"dataset": "os:system"}}}, "--set env_config: use env. and a field of envs."),
-        ({"settings": {"env": "os:system"}}, "--set env: use --scenario for this one"),
-        ({"settings": {"env.data_dir": "/"}}, "--set env.data_dir: use --data-dir for this one"),
-        ({"search": {"lr": "__import__('os').system('x')"}}, "expected one of Tune's functions"),
-        ({"search": {"lr": "choice([1])"}, "draws": [{"env.model": "'os:system'"}]}, "a draw has env.model, but the"),
-        ({"methods": ["../elsewhere"]}, "unknown method '../elsewhere'"),
-        ({"methods": ["x"], "own_methods": {"x": "../elsewhere:make"}}, "--methods '../elsewhere:make' is not MODULE"),
-    ],
-)
-def test_a_record_says_nothing_that_could_not_be_typed(
-    named: dict[str, object], message: str, mine: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record = record_that_names(Path("gift"), **named)
-    for arguments in (["--config", str(record), "--results-dir", "out"], ["--resume", str(record), "--force"]):
-        assert tune_bippo.main(arguments) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert message in line and not Path("out").exists()
 
 
 def test_an_own_method_is_known_by_what_it_makes(mine: None) -> None:

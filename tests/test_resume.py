@@ -5,22 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
 import signal
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from ray import tune
-from record_mutations import mutated
 from row_factory import make_rows, write_trial
 from study_runs import Snapshot, TunerHere, assert_same_rows, final_state, rows_so_far, run_and_signal
 
 from experiments import tune_bippo
-from experiments.cli import one_line
 from experiments.results.checkpoints import (
     RESUMED,
     Start,
@@ -35,7 +31,6 @@ from experiments.results.provenance import git_commit
 from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study.arguments import parser, study_of
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
 from experiments.study.recorded_code import method_settings
 from experiments.study.resume import ready, study_to_resume
@@ -388,39 +383,3 @@ def test_what_a_record_says_is_not_said_again(tmp_path: Path, flag: str, capsys:
     (tmp_path / "run.json").write_text("{")
     assert tune_bippo.main([flag, str(tmp_path)]) == 2
     assert f"error: {tmp_path}/run.json is no record of a study: Invalid JSON" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_whatever_a_record_holds_is_taken_or_refused_in_one_line(seed: int, tmp_path: Path) -> None:
-    """At once, and before anything is imported, made or started."""
-    rng = random.Random(seed)
-    digits, churn, mine = SCENARIOS["digits"], SCENARIOS["churn"], {"env.model": "nowhere:build"}
-    for number, changes in enumerate(
-        (
-            {"settings": {"lr": 0.1, "env.lr": 0.3}, "federation": {**digits.federation, "lr": 0.3}},
-            {"search": {"lr": "choice([0.1, 0.2])"}, "draws": [{"lr": "0.1"}, {"lr": "0.2"}], "methods": ["bippo"]},
-            {"search": {"lr": "choice([0.1, 0.2])"}, "num_samples": 2, "methods": ["bippo"]},
-            {"scenario": "churn", "rounds": 60, "federation": churn.federation_for(60)},
-            {"methods": ["m.f"], "own_methods": {"m.f": "nowhere:f"}, "settings": mine, "federation": mine},
-        )
-    ):
-        record = tmp_path / f"study {number}"
-        record.mkdir()
-        write_run_info(record, info(**changes))
-        written = json.loads((record / "run.json").read_text())
-        for _ in range(15):
-            (record / "run.json").write_bytes(mutated(written, rng))
-            arguments = [["--resume", str(record)], ["--config", str(record), "--results-dir", str(tmp_path / "new")]]
-            argv = [*rng.choice(arguments), *rng.sample(["--force", "--trust-code"], rng.randrange(3))]
-            try:
-                study_of(parser().parse_args(argv), argv)
-            except (ValueError, OSError) as error:
-                line = one_line(error)
-                assert line and line.isprintable() and len(line) < 2_100
-            assert "nowhere" not in sys.modules and not (tmp_path / "new").exists()
-
-
-def test_a_search_of_more_settings_than_can_be_run_is_refused(tmp_path: Path) -> None:
-    write_run_info(tmp_path, info(search={"lr": "uniform(0, 1)"}, num_samples=2**62))
-    with pytest.raises(ValueError, match="a search of more than 10,000 settings; lower --num-samples"):
-        study_to_resume(tmp_path)
