@@ -60,6 +60,11 @@ def test_a_box_per_method_holds_all_rounds_of_all_seeds(rows: pd.DataFrame) -> N
     np.testing.assert_allclose(medians[1], np.median(rise[:20]))
 
 
+def test_more_clients_than_a_figure_has_room_for_are_not_drawn() -> None:
+    far = _rows(make_rows([0.5] * 4, clients=[0, 2**31 - 1], trained=[2**31 - 1]))
+    assert selection_figure(far, None, "title") is None
+
+
 def test_selection_share_is_over_seeds_and_nan_where_nobody_had_the_client() -> None:
     # Client 1 is selected in both rounds of both seeds; client 0 never; client 2 joins seed 28 only, in round 2.
     first, second = make_rows([0.5, 0.5]), make_rows([0.5, 0.5], seed=28)

@@ -25,6 +25,7 @@ from experiments.report.results import Results
 from experiments.report.selection_table import selection_records
 from experiments.report.statistics import Estimate
 from experiments.report.tables import markdown_table
+from experiments.results.federation_record import FederationRecord
 from experiments.results.files import check_writable
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
@@ -148,16 +149,22 @@ def _probing(rows: pd.DataFrame) -> list[str]:
 
 def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
     record = report.results.federation_record
-    figure = selection_figure(rows, record, report.heading)
     is_noisy = record is not None and record.noisy_clients
     noisy = " Noisy clients have wrong labels; energy to them: % of all energy spent on training." if is_noisy else ""
     return [
         "## Who was selected",
         markdown_table(selection_records(rows, record)),
         f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
-        save_image(figure, output, "selection", "Clients selected by round"),
-        "Darker: selected by more of the seeds that had the client in the round.",
+        *_selection_image(rows, record, report.heading, output),
     ]
+
+
+def _selection_image(rows: pd.DataFrame, record: FederationRecord | None, heading: str, output: Path) -> list[str]:
+    figure = selection_figure(rows, record, heading)
+    if figure is None:
+        return ["There are too many clients and rounds for a figure."]
+    image = save_image(figure, output, "selection", "Clients selected by round")
+    return [image, "Darker: selected by more of the seeds that had the client in the round."]
 
 
 def _clients(report: Report, output: Path) -> list[str]:

@@ -12,7 +12,8 @@ def literal(text: str) -> Any:
     """A Python literal, or inf, nan, or the text itself."""
     try:
         return float(text) if text.lower().lstrip("+-") in ("inf", "nan") else ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):  # the last for what no dict can have as a key
+    # TypeError for what no dict can have as a key, the last two for what is nested too deep.
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
 
 

@@ -27,7 +27,7 @@ class FullDiskWatch(tune.Callback):
         """Looks for the words of a full disk in the trial's error."""
         # Tune's local copy: the one in the results folder may be what could not be written.
         error_file = trial.error_file
-        text = Path(error_file).read_text() if error_file and Path(error_file).exists() else ""
+        text = Path(error_file).read_text(errors="replace") if error_file and Path(error_file).exists() else ""
         self.noticed = self.noticed or is_disk_full(text)
 
 

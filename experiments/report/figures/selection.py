@@ -21,6 +21,8 @@ from experiments.results.federation_record import ClientRecord, FederationRecord
 
 #: More are a mixture; nothing would be gained by naming them.
 _MOST_KINDS = 8
+#: Far more than a figure has points, and what takes some hundred megabytes.
+_MOST_CELLS = 20_000_000
 _LEAST_HEIGHT_IN, _MOST_HEIGHT_IN = 1.3, 4.0
 #: Two lines of a kind's name and some air.
 _NAME_HEIGHT_IN = 0.31
@@ -70,12 +72,15 @@ def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> ND
     return np.divide(chosen, live, out=np.full_like(live, np.nan), where=live > 0)
 
 
-def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure:
+def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure | None:
     """Returns a panel per method; dots mark the slowest CPUs, crosses the clients with wrong labels.
 
-    Hatched where a client was live in none of the seeds, or none of them ran the round.
+    Hatched where a client was live in none of the seeds, or none of them ran the round. None where clients times rounds
+    are too many to draw.
     """
     drawn, num_clients, num_rounds = groups(rows), _num_clients(rows, record), int(rows["round"].max())
+    if num_clients * num_rounds > _MOST_CELLS:
+        return None
     runs = label_runs(record.clients) if record else []
     named = _with_room(runs) if len(runs) <= _MOST_KINDS else []
     height = float(np.clip(0.075 * num_clients, max(_LEAST_HEIGHT_IN, _names_height_in(named)), _MOST_HEIGHT_IN))
