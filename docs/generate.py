@@ -26,7 +26,7 @@ def first_selection_notebook() -> str:
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
-    from envs import FederatedRounds, FederationConfig, federated_rounds
+    from envs import FederatedRounds, FederationConfig, federated_rounds, observation
     from envs.rules import churn_trace, leave_one_out, shapley
     from envs.training import energy_meter
 
@@ -43,6 +43,10 @@ def environment_page() -> str:
             body.replace("``", "`"),
             "",
             _EXAMPLE,
+            "## Infos",
+            "",
+            _as_markdown(inspect.getdoc(observation).partition("\n\n")[2]),
+            "",
             "## Coming and going",
             "",
             "Events are given in Python, `envs.parallel_env(churn=(envs.ChurnEvent(100, 3, 'leave'),))`; rates and",

@@ -32,14 +32,7 @@ the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. 
 ``leave_one_out`` and ``shapley``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean
 accuracy or its Shapley value (``envs.rules.leave_one_out``, ``envs.rules.shapley``).
 
-**Infos** of every agent: ``cost`` (joules of this client in the next round), ``budget`` (joules that training may cost
-in the next round, the same for all), ``accuracy``, ``num_samples``, ``loss`` (mean cross-entropy on the client's
-training samples; with ``with_loss=True``), ``granted_j`` (joules granted in the last round, 0 if not selected),
-``dropped`` (asked to train and was turned down) and ``failed`` (was selected and its training failed). If asked for:
-``label_counts`` (``int64[num_classes]`` training samples of each class, as the client labels them), and of a client
-that trained in the last round, else None, ``own_reward`` (with rewards of single participants), ``update_profile``
-(``float32[size]``, ``envs.rules.update_sketch``), ``output_bias_update`` (``float32[num_classes]``) and
-``update_norm``; round 0 counts for what is about updates.
+**Infos** of every agent are listed under "Infos" (``envs.observation``).
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
 ``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.

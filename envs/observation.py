@@ -1,4 +1,28 @@
-"""What agents see: observations, ``float32[5]``, their space, and infos."""
+"""What agents see: observations, ``float32[5]``, their space, and infos.
+
+Every agent's info has, after ``reset`` and every step:
+
+- ``cost``: joules of this client in the next round.
+- ``budget``: joules that training may cost in the next round, the same for all.
+- ``accuracy``: of the model on the client's own test set; ``num_samples``: its training samples.
+- ``granted_j``: joules granted in the last round, 0 if it was not selected.
+- ``dropped``: it was to train and was turned down; ``failed``: it was selected and its training failed.
+
+If the configuration asks for them also:
+
+- ``loss`` (``with_loss``): mean cross-entropy on the client's training samples.
+- ``label_counts`` (``with_label_counts``): ``int64[num_classes]`` training samples of each class, as it labels them.
+
+And of a client that trained in the last round, else None:
+
+- ``own_reward`` (rewards of single participants).
+- ``update_profile`` (``update_profile_size``): ``float32[size]``, what its training changed of the model per sample, as
+  a sketch (``envs.rules.update_sketch``).
+- ``output_bias_update`` (``with_output_bias``): ``float32[num_classes]``, what it changed of the last layer's bias.
+- ``update_norm`` (``with_update_norm``): the length of what it changed.
+
+Round 0 counts for what is about updates.
+"""
 
 from __future__ import annotations
 

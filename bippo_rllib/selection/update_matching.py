@@ -17,7 +17,7 @@ class UpdateMatching(SetScore):
     """Scores a candidate by how well the mean update of the clients picked and itself matches that of all clients.
 
     Every client has a profile ``P``, a sketch of what its training changed of the model per training sample; it is
-    replaced whenever the client trains. A candidate i, beside the clients S picked so far, has the score
+    replaced whenever the client trains. A candidate i, beside the clients S picked so far, has the score::
 
         2 <m, t> - length_penalty * |m|**2
 
