@@ -71,11 +71,15 @@ class FedCorConfig(RuleConfig):
 
 
 class NormFilterConfig(RuleConfig):
-    """See ``NormFilter``; the environment must report lengths of updates."""
+    """See ``NormFilter``; the environment must report lengths of updates. ``two_sided`` is its argument."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.two_sided = False
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> NormFilter:
         """Random clients without long updates."""
-        return NormFilter(seed=seed)
+        return NormFilter(two_sided=self.two_sided, seed=seed)
 
 
 class FedCBSConfig(SelectorConfig):

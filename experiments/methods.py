@@ -250,6 +250,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 partial(_published, "NormFilterConfig"),
                 learns=False,
                 federation=MappingProxyType({"with_update_norm": True}),
+                settings=("two_sided",),
                 uses_client_reports=False,
             ),
             Method(

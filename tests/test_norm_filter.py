@@ -31,6 +31,12 @@ def test_long_updates_are_left_out_for_some_rounds():
     assert "c" in order(rule, {"c": 1.0})  # measured again: short by now
 
 
+def test_short_updates_are_left_out_too_if_asked_for():
+    norms = {"a": 1.0, "b": 2.0, "c": 3.8, "d": 0.9}  # the median is 1.5, so the limits are 1 and 2.25
+    assert sorted(order(NormFilter(two_sided=True, seed=0), norms)) == ["a", "b"]
+    assert sorted(order(NormFilter(seed=0), norms)) == ["a", "b", "d"]
+
+
 @given(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=60), st.floats(0.2, 5.0))
 def test_the_threshold_moves_with_the_last_norms(values, threshold):
     rule = NormFilter(threshold=threshold, seed=0)
@@ -62,3 +68,5 @@ def test_what_is_missing_or_wrong_is_named():
         NormFilter().order(["x"], [{"num_samples": 3}], np.ones(1), 1.0)
     with pytest.raises(ValueError, match="threshold is 0"):
         NormFilter(threshold=0.0)
+    with pytest.raises(ValueError, match=r"threshold is 0\.9; with two_sided it must be at least 1"):
+        NormFilter(threshold=0.9, two_sided=True)

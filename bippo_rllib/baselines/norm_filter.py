@@ -29,26 +29,32 @@ class NormFilter(Rule):
       drawn from.
 
     Args:
-        threshold: In the above, above 0.
+        threshold: In the above, above 0; at least 1 with ``two_sided``.
+        two_sided: Whether clients below the median over ``threshold`` are left out too. Not the publication's: with few
+            local steps random labels make short updates, as on digits, and long ones only with many.
         norm_key: Info key of the norm of a client's update in the round after it trained, else None.
         size_key: Info key of its data size.
         seed: Of the draws.
 
     Raises:
-        ValueError: If the threshold is not above 0.
+        ValueError: If the threshold is out of range.
     """
 
     def __init__(
         self,
         *,
         threshold: float = 1.5,
+        two_sided: bool = False,
         norm_key: str = "update_norm",
         size_key: str = "num_samples",
         seed: int | Sequence[int] | None = None,
     ) -> None:
         if not threshold > 0.0:
             raise ValueError(f"threshold is {threshold}; it must be above 0")
-        self._threshold, self._norm_key, self._size_key = threshold, norm_key, size_key
+        if two_sided and threshold < 1.0:
+            raise ValueError(f"threshold is {threshold}; with two_sided it must be at least 1")
+        self._threshold, self._two_sided = threshold, two_sided
+        self._norm_key, self._size_key = norm_key, size_key
         self._rng = np.random.default_rng(seed)
         self._recent: list[float] = []
         self._left_out_until: dict[str, int] = {}
@@ -86,6 +92,7 @@ class NormFilter(Rule):
         if not norms:
             return
         self._recent = [*self._recent, *norms.values()][-max(RECENT, len(norms)) :]
-        limit = self._threshold * float(np.median(self._recent))
+        median = float(np.median(self._recent))
+        low, high = median / self._threshold if self._two_sided else 0.0, self._threshold * median
         for client, norm in norms.items():
-            self._left_out_until[client] = self._round + AGAIN if norm > limit else 0
+            self._left_out_until[client] = 0 if low <= norm <= high else self._round + AGAIN
