@@ -67,6 +67,16 @@ def test_a_folder_of_studies_is_as_if_each_were_named(tmp_path: Path) -> None:
         read_results([around])
 
 
+def test_methods_may_be_charged_differently_for_asking_but_not_one_method(tmp_path: Path) -> None:
+    charged = {"federation": {**INFO.federation, "probing_epochs": 0.3}}
+    _folder(tmp_path / "a")
+    _folder(tmp_path / "b", "poc", **charged)
+    assert read_results([tmp_path]).methods == ["bippo", "poc"]
+    _folder(tmp_path / "c", seed=28, **charged)
+    with pytest.raises(ValueError, match=r"both have bippo: env\.probing_epochs is not set in the first and 0\.3"):
+        read_results([tmp_path])
+
+
 def test_what_lies_beside_studies_is_not_pooled_with_them(tmp_path: Path) -> None:
     around = tmp_path / "around"
     _folder(around / "a")

@@ -19,10 +19,12 @@ from experiments.results.naming import look_up, pluralize, printable
 from experiments.results.rows import rows_files, rows_of
 from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study.settings import split_settings
+from experiments.study.settings import ENV_PREFIX, split_settings
 
+#: What methods are charged for asking clients; studies of different methods may differ in it.
+_CHARGE = "probing_epochs"
 #: Settings of a federation that do not change what is trained.
-_NOT_COMPARED = ("data_dir", "device", "with_loss", "executor")
+_NOT_COMPARED = ("data_dir", "device", "with_loss", "executor", _CHARGE)
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,11 @@ class Source:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """``--set`` of the algorithm, the same for all its methods."""
-        return split_settings(self.info.settings)[0] if self.info else {}
+        """``--set`` of the algorithm and of what its methods are charged for asking clients."""
+        if self.info is None:
+            return {}
+        charge = {f"{ENV_PREFIX}{key}": value for key, value in self.info.federation.items() if key == _CHARGE}
+        return {**split_settings(self.info.settings)[0], **charge}
 
 
 @dataclass(frozen=True)
@@ -221,4 +226,4 @@ def _facts(source: Source) -> dict[str, Any]:
 
 def compared_federation(info: RunInfo) -> dict[str, Any]:
     """Settings of the federation that change what is trained, as in ``--set``."""
-    return {f"env.{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED}
+    return {f"{ENV_PREFIX}{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED}
