@@ -30,7 +30,7 @@ setup(
         "ray[rllib,tune]>=2.55.1,<2.61",
         "torch>=2.9",
         "torchvision>=0.24",
-        "pillow>=10.1",
+        "pillow>=11",
         "gymnasium>=1.2",
         "pettingzoo>=1.25",
         "numpy>=2.0",

@@ -33,8 +33,8 @@ def test_entropies_and_distances_by_hand(seed, number, classes, temperature):
 @pytest.mark.parametrize("partition", ["paper", "dirichlet_over_labels"])
 def test_what_updates_say_follows_the_labels_that_clients_have(partition):
     """The publication's claim, on digits after round 0: with true label counts as the judge."""
-    asked = {"with_output_bias": True, "with_label_counts": True, "executor": "serial"}
-    env = envs.parallel_env(**{**DIGITS.federation, "partition": partition, "alpha": 0.3, **asked})
+    asked = {"with_output_bias": True, "with_label_counts": True, "executor": "serial", "partition": partition}
+    env = envs.parallel_env(**{**DIGITS.federation, **asked})
     infos = env.reset(seed=3)[1].values()
     estimated = label_entropies(np.array([info["output_bias_update"] for info in infos], dtype=float), 0.01)
     true = entropy([info["label_counts"] for info in infos], axis=1)

