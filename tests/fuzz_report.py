@@ -72,6 +72,8 @@ def mutate_rows(path: Path, rng: random.Random) -> None:
         table = pq.read_table(path, partitioning=None)
     except (OSError, pa.ArrowException):
         return  # changed before
+    if not len(table):
+        return
     if kind < 0.4:
         places = [rng.randrange(len(table)) for _ in range(rng.randint(0, 14))]
         pq.write_table(table.take(pa.array(places, pa.int64())), path)

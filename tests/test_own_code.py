@@ -28,7 +28,7 @@ from experiments.own_methods import _own_method, find_method, method_name
 from experiments.results.files import sha256
 from experiments.results.rows import TIMING_COLUMNS, read_rows
 from experiments.scenarios import SCENARIOS
-from experiments.study.recorded_code import own_modules
+from experiments.study.own_modules import own_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.study import Study
 from experiments.study.trial import bippo_config

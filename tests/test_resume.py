@@ -32,7 +32,7 @@ from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
-from experiments.study.recorded_code import method_settings
+from experiments.study.recorded_methods import method_settings
 from experiments.study.resume import ready, study_to_resume
 
 

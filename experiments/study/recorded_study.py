@@ -15,7 +15,8 @@ from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
-from experiments.study.recorded_code import method_settings, own_modules
+from experiments.study.own_modules import own_modules
+from experiments.study.recorded_methods import method_settings
 from experiments.study.settings import check_recorded
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged

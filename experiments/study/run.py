@@ -15,9 +15,10 @@ from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
 from experiments.study.loggers import new_loggers
+from experiments.study.own_modules import own_modules
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
-from experiments.study.recorded_code import method_settings, networks, own_modules
+from experiments.study.recorded_methods import method_settings, networks
 from experiments.study.settings import split_settings
 from experiments.study.study import Study
 from experiments.study.trial_start import TrialStart
