@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.own_methods import find_method, method_name
 from experiments.results.run_info import as_written
 from experiments.results.selector_network import SelectorNetwork
+from experiments.study.ray_session import quiet
 from experiments.study.settings import ENV_PREFIX
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def method_settings(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     Args:
         methods: As in ``--methods``; those that cannot be made are left out.
     """
+    quiet()  # RLlib warns of methods that train no policy
     found = {}
     for name in methods:
         with suppress(ValueError):
