@@ -76,6 +76,12 @@ def _budget(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value}; it must be at least 0 (math.inf for no limit)")
 
 
+def _alpha(name: str, value: Any) -> None:
+    positive(name, value)
+    if value > 1e9:  # beyond it shares differ by rounding alone, and at last the draws overflow
+        raise ValueError(f"{name} is {value!r}; it must be at most 1e9, where all shares are equal")
+
+
 def _selector_macs(name: str, value: Any) -> None:
     if not isinstance(value, tuple) or len(value) != 2:
         raise ValueError(f"{name} is {value!r}; it must be two numbers, for each live client and for each that trains")
@@ -92,7 +98,7 @@ _CHECKS: Mapping[str, Check] = {
     "model": _or_none(_one_of_ours_or_own(MODELS)),
     "num_clients": _natural,
     "partition": partial(one_of, choices=PARTITIONS),
-    "alpha": _or_none(positive),
+    "alpha": _or_none(_alpha),
     "shards_per_client": _natural_or_none,
     "late_labels": _tuple_of("numbers of labels, one for each client that joins late"),
     "noisy_clients": _tuple_of("client ids"),

@@ -63,6 +63,7 @@ def test_two_of_five_in_each_quarter_are_cheap():
         ({"lr": math.nan}, "lr is nan; it must be a finite number above 0"),
         ({"lr": 0.0}, "lr is 0.0"),
         ({"alpha": -1.0}, "alpha is -1.0"),
+        ({"alpha": 2e307}, "alpha is 2e\\+307; it must be at most 1e9"),
         ({"budget_share": 0.0}, "budget_share is 0.0; it must be a finite number above 0"),
         ({"budget_j": -1.0}, r"budget_j is -1.0; it must be at least 0 \(math.inf for no limit\)"),
         ({"budget_j": math.nan}, "budget_j is nan"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toy_envs import Workers
 
 import envs
-from bippo_rllib import BippoConfig, BudgetSampler, SetScore, UpdateMatching
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, SetScore, UpdateMatching
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.set_score import standardised
 from experiments.methods import METHODS
@@ -166,6 +166,8 @@ def test_a_restored_run_goes_on_as_an_unbroken_one(ray_session, tmp_path):
         (lambda c: c.set_term(UpdateMatching).training(sampler="greedy"), "needs sampler='odds'"),
         (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0, but there is no set score"),
         (lambda c: c.set_term(UpdateMatching, weight=float("nan")), "set_weight is nan; it must be a finite number"),
+        (lambda c: c.set_term(dict), "set_score makes a dict; it must make a SetScore"),
+        (lambda c: c.set_term(lambda: None), "set_score makes a NoneType"),
         (lambda c: c.set_term("matching"), "set_score is 'matching'; it must make a SetScore"),
         (lambda c: c.prior(weight=0.0, only_lowers=True), "prior_only_lowers is True, but prior_weight is 0"),
     ],
@@ -173,6 +175,56 @@ def test_a_restored_run_goes_on_as_an_unbroken_one(ray_session, tmp_path):
 def test_settings_that_would_not_be_honoured_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         change(BippoConfig().environment(Workers).training(sampler="odds")).validate()
+
+
+def spoils(chosen, candidates):
+    candidates[:] = 0
+    return np.zeros(len(candidates))
+
+
+def test_a_set_score_cannot_change_the_selection():
+    sampler, twin = (BudgetSampler("odds", set_weight=2.0, seed=0) for _ in range(2))
+    arguments = [0.5, 0.6, 0.7, 0.2], [1.0, 1.0, 2.0, 1.0], 3.0
+    selected = sampler.select(*arguments, set_score=spoils)
+    expected = twin.select(*arguments, set_score=lambda chosen, candidates: np.zeros(len(candidates)))
+    np.testing.assert_array_equal(selected, expected)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [[1.0], None, 1.0, {}, np.zeros((3, 1)), ["1", "2", "3"], [1j, 2, 3], [[1], [2, 3], []], [0.0, np.inf, 1.0]],
+)
+def test_what_is_not_a_number_for_each_candidate_is_refused_by_name(returned):
+    class Odd(SetScore):
+        def __call__(self, chosen, candidates):
+            return returned
+
+    with pytest.raises(
+        ValueError, match=r"^the set score Odd returned .* for 3 candidates; expected an array"
+    ) as caught:
+        BudgetSampler("odds", set_weight=1.0).select([0.5] * 3, [1.0] * 3, 3.0, set_score=Odd())
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(st.floats(allow_infinity=False), min_size=1, max_size=9))
+def test_any_numbers_are_standardised(values):
+    z = standardised(np.array(values))
+    known = z[~np.isnan(values)]
+    assert np.isfinite(z).all() and not z[np.isnan(values)].any() and np.abs(z).max() <= np.sqrt(len(values)) + 1e-6
+    assert not known.any() or (abs(known.mean()) < 1e-6 and abs(known.std() - 1) < 1e-6)
+
+
+@pytest.mark.parametrize("saved_with", [True, False])
+def test_a_state_with_and_one_without_a_set_score_do_not_mix(saved_with):
+    with_score, without = (
+        BudgetSamplerConnector(BudgetSampler("odds", seed=seed), set_score=score)
+        for seed, score in ((1, UpdateMatching()), (2, None))
+    )
+    saved, here = (with_score, without) if saved_with else (without, with_score)
+    before = here.get_state()
+    with pytest.raises(ValueError, match=r"was saved with(out)? a set score, this is with(out)? one"):
+        here.set_state(saved.get_state())
+    np.testing.assert_equal(here.get_state(), before)
 
 
 def test_other_strategies_and_wrong_arguments_are_refused():

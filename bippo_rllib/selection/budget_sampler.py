@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.selection.generator import new_generator
-from bippo_rllib.selection.set_score import SetFunction, standardised
+from bippo_rllib.selection.set_score import SetFunction, set_scores, standardised
 
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
@@ -181,7 +181,7 @@ class BudgetSampler:
         explore: bool,
         set_score: SetFunction,
     ) -> int:
-        z = standardised(np.asarray(set_score(selected, affordable), dtype=np.float64))
+        z = standardised(set_scores(set_score, selected, affordable))
         logits = log_odds(scores[affordable]) + self.set_weight * z
         if not explore:
             return self._best(logits, affordable)

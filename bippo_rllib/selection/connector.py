@@ -92,11 +92,19 @@ class BudgetSamplerConnector(ConnectorV2):
         return state if self.set_score is None else {**state, SET_SCORE: self.set_score.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
-        if state:
-            self.sampler.set_state(dict(state))
-            if self.set_score is not None:
-                self.set_score.set_state(state[SET_SCORE])
+        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing.
+
+        Raises:
+            ValueError: If only one of the two has a set score; nothing is changed then.
+        """
+        if not state:
+            return
+        if (SET_SCORE in state) != (self.set_score is not None):
+            saved, here = ("with", "without") if SET_SCORE in state else ("without", "with")
+            raise ValueError(f"the state was saved {saved} a set score, this is {here} one; use the same .set_term()")
+        self.sampler.set_state(dict(state))
+        if self.set_score is not None:
+            self.set_score.set_state(state[SET_SCORE])
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
         costs = info_values(infos, agents, self._cost_key, "BippoConfig.budget(cost_key=...)")

@@ -13,6 +13,7 @@ from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.set_score import SetScore
 
 Piece = TypeVar("Piece", bound=ConnectorV2)
 
@@ -45,9 +46,23 @@ def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], st
         sampler,
         cost_key=config.cost_key,
         budget_key=config.budget_key,
-        set_score=config.set_score() if config.set_score is not None and config.set_weight else None,
+        set_score=new_set_score(config),
         client_of=client_of,
     )
+
+
+def new_set_score(config: AlgorithmConfig) -> SetScore | None:
+    """The set score of ``BippoConfig.set_term``; None without one, or if its weight is 0.
+
+    Raises:
+        ValueError: If what should make one makes something else.
+    """
+    if config.set_score is None or not config.set_weight:
+        return None
+    score = config.set_score()
+    if not isinstance(score, SetScore):
+        raise ValueError(f"set_score makes a {type(score).__name__}; it must make a SetScore, such as a subclass of it")
+    return score
 
 
 def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:

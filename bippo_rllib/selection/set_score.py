@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -61,11 +62,36 @@ class SetScore(ABC):
         """Restores a ``state`` that ``get_state`` returned."""
 
 
+def set_scores(score: SetFunction, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
+    """Returns what ``score`` says of the candidates; it gets copies, so that it cannot change the selection.
+
+    Raises:
+        ValueError: If that is not one number, finite or NaN, for each candidate.
+    """
+    found = score(list(chosen), candidates.copy())
+    try:
+        values = np.asarray(found)
+        fits = values.shape == candidates.shape and values.dtype.kind in "biuf" and not np.isinf(values).any()
+    except (TypeError, ValueError):  # such as lists of different lengths
+        fits = False
+    if not fits:
+        name = getattr(score, "__name__", type(score).__name__)
+        shown = " ".join(reprlib.repr(found).split())
+        raise ValueError(
+            f"the set score {name} returned {shown} for {len(candidates)} candidates; expected an array of as many "
+            "numbers, finite or NaN where nothing is known"
+        )
+    return values.astype(np.float64)
+
+
 def standardised(values: np.ndarray) -> np.ndarray:
     """Returns ``(values - mean) / std`` over those of ``float64[K]`` that are no NaN; 0 for NaN and equal values."""
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))
+    peak = np.abs(values[known]).max()
+    if peak > 1e150:  # squares would overflow
+        values = values / peak
     mean, spread = values[known].mean(), values[known].std()
     if spread <= 1e-9 * np.abs(values[known]).max():  # nothing but rounding
         return np.zeros(len(values))
