@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.baselines.bandit import RewardRecord
-from bippo_rllib.baselines.rule import Rule, entry, numbers
+from bippo_rllib.baselines.rule import Rule, numbers
+from bippo_rllib.selection.info_entry import entry
 
 
 class GreedyFed(Rule):

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
-from bippo_rllib.baselines.rule import Rule, entry, numbers
+from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+from bippo_rllib.selection.info_entry import entry
 
 
 class HiCS(Rule):

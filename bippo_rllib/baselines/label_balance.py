@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.baselines.rule import entry
+from bippo_rllib.selection.info_entry import entry
 from bippo_rllib.selection.set_score import SetScore
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
+from bippo_rllib.selection.info_entry import entry
 
 
 class Rule(ABC):
@@ -79,11 +80,3 @@ def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str
             if not np.isfinite(values[i]):
                 raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")
     return values
-
-
-def entry(client: str, info: Mapping[str, Any], key: str, needs: str) -> Any:
-    """Returns what one info has under ``key``; a ValueError that says ``needs`` if it lacks it."""
-    try:
-        return info[key]
-    except KeyError:
-        raise ValueError(f"the info of {client!r} has no {key!r}, which {needs}") from None

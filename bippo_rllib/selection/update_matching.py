@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.selection.info_entry import entry
 from bippo_rllib.selection.set_score import SetScore
 
 #: Updates whose median length tells how far training has come, and the fewest that do.
@@ -58,16 +59,12 @@ class UpdateMatching(SetScore):
         Raises:
             ValueError: If an info lacks a key, or a sketch has another size than the others or is not finite.
         """
-        for key in (self.key, self.size_key):
-            lacking = [client for client, info in zip(clients, infos, strict=True) if key not in info]
-            if lacking:
-                raise ValueError(
-                    f"the info of {lacking[0]!r} has no {key!r}, which UpdateMatching needs; with envs.FederatedRounds "
-                    "set update_profile_size"
-                )
-        sketches = {c: info[self.key] for c, info in zip(clients, infos, strict=True) if info[self.key] is not None}
-        self._take_over({client: self._checked(client, sketch) for client, sketch in sketches.items()})
-        self._prepare(clients, np.array([info[self.size_key] for info in infos], dtype=np.float64))
+        needs = "UpdateMatching needs; with envs.FederatedRounds set update_profile_size"
+        of_clients = list(zip(clients, infos, strict=True))
+        sketches = {client: entry(client, info, self.key, needs) for client, info in of_clients}
+        sizes = np.array([entry(client, info, self.size_key, needs) for client, info in of_clients], dtype=np.float64)
+        self._take_over({c: self._checked(c, sketch) for c, sketch in sketches.items() if sketch is not None})
+        self._prepare(clients, sizes)
 
     def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
         """See ``SetScore``."""
