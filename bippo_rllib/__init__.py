@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bippo_rllib.baselines.central.config import CentralPPOConfig as CentralPPOConfig
     from bippo_rllib.bippo import Bippo as Bippo
-    from bippo_rllib.central.config import CentralPPOConfig as CentralPPOConfig
     from bippo_rllib.config import BippoConfig as BippoConfig
-    from bippo_rllib.deploy.client_selector import ClientSelector as ClientSelector
-    from bippo_rllib.deploy.reports import Report as Report
-    from bippo_rllib.deploy.rewards import Reward as Reward
+    from bippo_rllib.federated.client_selector import ClientSelector as ClientSelector
+    from bippo_rllib.federated.reports import Report as Report
+    from bippo_rllib.federated.rewards import Reward as Reward
     from bippo_rllib.policies.macs import central_policy_macs as central_policy_macs
     from bippo_rllib.policies.macs import count_macs as count_macs
     from bippo_rllib.policies.macs import policy_macs as policy_macs

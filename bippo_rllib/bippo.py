@@ -25,8 +25,8 @@ from ray.tune import PlacementGroupFactory
 
 from bippo_rllib.checkpoint_state import component_of, located, read_state
 from bippo_rllib.config import BippoConfig
-from bippo_rllib.deploy.selector_file import SELECTOR_FILE
-from bippo_rllib.deploy.selector_of_algorithm import selector_bytes
+from bippo_rllib.federated.selector_file import SELECTOR_FILE
+from bippo_rllib.federated.selector_of_algorithm import selector_bytes
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bippo_rllib.deploy.client_selector import ClientSelector
+from bippo_rllib.federated.client_selector import ClientSelector
 
 
 def parser() -> argparse.ArgumentParser:

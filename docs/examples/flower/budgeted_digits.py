@@ -14,7 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 from bippo_rllib import ClientSelector
-from bippo_rllib.flower import BudgetedStrategy
+from bippo_rllib.federated.flower import BudgetedStrategy
 from envs import FederationConfig, load_dataset
 from envs.data.client_samples import ResidentSamples, gather
 from envs.data.partition import Partition

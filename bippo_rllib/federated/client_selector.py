@@ -1,0 +1,196 @@
+"""A selector for an FL server, without RLlib or Ray: it asks trained policies whom to train, and goes on learning."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Collection, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.federated.last_round import LastRound
+from bippo_rllib.federated.observing import observe
+from bippo_rllib.federated.prediction import predict
+from bippo_rllib.federated.reports import Reports, check_name
+from bippo_rllib.federated.rewards import OWN_EFFECT, Reward
+from bippo_rllib.federated.selector_file import pack, unpack, write
+from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.selection.budget_sampler import BudgetSampler
+
+logger = logging.getLogger(__name__)
+
+
+class ClientSelector:
+    """Selects as the method does that it was trained with: policies, prior and sampler, exploration included.
+
+    .. code-block:: python
+
+        selector = ClientSelector.load("results/.../bippo-r-seed7")
+        while training:
+            chosen = selector.select(reports, budget)
+            ...  # one round of FL with the chosen clients
+            selector.report(chosen, accuracies)  # leave it out to select without learning
+
+    A client's id may be anything hashable: its policy is named by its text up to ``#``, so that ``3`` has the policy
+    ``"3"``, and a client that returns as ``"client_003#1"`` that of ``"client_003"``.
+
+    Args:
+        parts: What it consists of; ``load`` reads them.
+    """
+
+    def __init__(self, parts: SelectorParts) -> None:
+        self._parts = parts
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, sampler: BudgetSampler | None = None, reward: Reward | None = None
+    ) -> ClientSelector:
+        """Reads a selector. Nothing is unpickled.
+
+        Args:
+            path: A trial's folder, whose newest whole checkpoint is taken, a checkpoint or an exported file.
+            sampler: How to pick, instead of as the method does.
+            reward: What accuracies and effects are worth, instead of what they were in training; needed to report them
+                if the environment was none of ``envs``.
+
+        Raises:
+            ValueError: If there is none, it is damaged, or it is of a method that only RLlib can select with; in one
+                line.
+        """
+        parts = unpack(path)
+        parts.sampler = sampler or parts.sampler
+        parts.reward = reward or parts.reward
+        return cls(parts)
+
+    from_checkpoint = load
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything into one file, also between ``select`` and ``report``.
+
+        Args:
+            path: The file; one that is there is replaced at once.
+
+        Raises:
+            ValueError: If ``load`` could not read it, as with a sampler of one's own class; nothing is written then.
+        """
+        write(path, pack(self._parts))
+
+    def __repr__(self) -> str:
+        parts = self._parts
+        learning = "which learn" if self.learns else "which learn nothing"
+        prior = f"a prior of weight {parts.prior.weight:g}" if parts.prior else "no prior"
+        exploring = "" if parts.explore else " without exploration"
+        return f"{len(self.policy_ids)} policies, {learning}, {prior}, sampler {parts.sampler.strategy}{exploring}"
+
+    @property
+    def policy_ids(self) -> list[str]:
+        """Clients it has a policy for."""
+        return list(self._parts.trainer.policies.slots)
+
+    @property
+    def reward(self) -> Reward | None:
+        """What accuracies and effects are worth; None where the environment trained in has no such reward."""
+        return self._parts.reward
+
+    @property
+    def learns(self) -> bool:
+        """Whether any policy learns; none does in methods like ``fedavg`` and ``rep``."""
+        return self._parts.trains != []
+
+    def add(self, client: Hashable) -> None:
+        """Gives a client a fresh policy, the one that training would start it with, unless it has one.
+
+        Raises:
+            ValueError: If its text cannot name a policy.
+        """
+        check_name(client)
+        self._parts.trainer.add_policies([policy_of(client)])
+
+    def remove(self, client: Hashable) -> None:
+        """Forgets a client's policy. One that is only away needs no removing: leave it out of the reports.
+
+        Raises:
+            ValueError: If it has none.
+        """
+        if policy_of(client) not in self._parts.trainer.policies.slots:
+            raise ValueError(f"there is no policy of {client!r} to remove")
+        self._parts.trainer.remove_policy(policy_of(client))
+
+    def suggestions(self, reports: Reports, budget: float) -> dict[Any, float]:
+        """Returns what ``select`` would go by: each client's P(participate), with the prior where there is one.
+
+        Learns and records nothing. Arguments and errors are those of ``select``.
+        """
+        observed = observe(self._parts, reports, budget)
+        return dict(zip(observed.clients, predict(self._parts, observed).scores.tolist(), strict=True))
+
+    def select(self, reports: Reports, budget: float, *, explore: bool | None = None) -> list[Any]:
+        """Selects the clients to train in this round, in the order picked; their summed cost fits the budget.
+
+        If the last round was reported, policies learn from it first: these reports show what it led to. A client
+        without a policy gets a fresh one. With no reports all clients have left, and nobody is selected.
+
+        Args:
+            reports: Of all clients that are available, see ``Reports``.
+            budget: What the round may spend, at least 0; ``math.inf`` lifts the limit.
+            explore: If False, the best are picked and nothing is tried out; as the method does by default.
+
+        Raises:
+            ValueError: For a number that is missing or out of range, which is named with its client. The selector is
+                then as it was.
+        """
+        parts = self._parts
+        observed = observe(parts, reports, budget)
+        prediction = predict(parts, observed)
+        picked = parts.sampler.select(
+            prediction.scores,
+            observed.costs,
+            observed.budget,
+            parts.explore if explore is None else explore,
+            names=[repr(client) for client in observed.clients],
+        )
+        if prediction.new:
+            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(prediction.new))
+        prediction.apply(parts)
+        parts.largest = observed.largest
+        parts.last = LastRound(
+            policy_ids=observed.ids,
+            observations=observed.observations,
+            log_probs=prediction.log_probs,
+            accuracies=observed.accuracies,
+            trained=np.isin(np.arange(len(observed.ids)), picked),
+            rewards=np.full(len(observed.ids), np.nan, dtype=np.float32),
+        )
+        return [observed.clients[i] for i in picked]
+
+    def report(
+        self,
+        selected: Collection[Any],
+        accuracies: Mapping[Any, float] | None = None,
+        *,
+        effects: Mapping[Any, float] | None = None,
+        rewards: Mapping[Any, float] | float | None = None,
+    ) -> None:
+        """Reports how the round went that ``select`` began. Policies of clients that stay learn from it in the next.
+
+        Args:
+            selected: Clients that trained and whose work counted, whether or not ``select`` chose them.
+            accuracies: After the round, by client. The reward of all is the one trained on, of the means over clients
+                with an accuracy before and after; of their change for methods trained on effects.
+            effects: Instead, leave-one-out, what ``bippo-r`` is trained on: for each of ``selected`` the mean accuracy
+                of the new model minus that of the model averaged without it.
+            rewards: Instead, rewards of another kind: one for all, or by client.
+
+        Raises:
+            ValueError: If no round was begun, for clients that were not in it, for numbers that are missing or out of
+                range, and where the reward trained on is not known. The selector is then as it was.
+        """
+        if self._parts.last is None:
+            raise ValueError("there is no round to report; call select first")
+        self._parts.last.set_rewards(list(selected), accuracies, effects, rewards, self.reward)
+        given = effects if accuracies is None else accuracies
+        if given is not None and self.reward and (self.reward.name in OWN_EFFECT) != (effects is not None):
+            warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)

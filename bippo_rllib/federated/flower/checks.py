@@ -1,0 +1,74 @@
+"""What a ``BudgetedStrategy`` refuses when it is made."""
+
+from __future__ import annotations
+
+import copy
+
+from flwr.serverapp.strategy import FedXgbCyclic, Strategy
+
+from bippo_rllib.federated.client_selector import ClientSelector
+from bippo_rllib.federated.flower.inner_strategies import adds_noise, inner_strategies
+from bippo_rllib.federated.reports import Report
+
+
+def check_selector(selector: ClientSelector, *, learns: bool) -> None:
+    """Refuses selectors that need other numbers than nodes report.
+
+    Args:
+        selector: The selector.
+        learns: Whether accuracies or effects are to become rewards.
+
+    Raises:
+        ValueError: Naming what they need; in one line.
+    """
+    try:
+        selector.suggestions({client: Report(0.5, 1, 0.0) for client in selector.policy_ids[:1]}, 0.0)
+    except ValueError as error:
+        raise ValueError(f"nodes report accuracy, samples and cost; the selector needs more: {error}") from error
+    if learns and selector.reward is None:
+        raise ValueError(
+            "the selector does not know the reward that it was trained on, and can learn from neither accuracies nor "
+            "effects; choose learn=None, or name one: ClientSelector.load(..., reward=Reward(...))"
+        )
+
+
+def check_strategy(strategy: Strategy, *, effects: bool) -> None:
+    """Refuses strategies that select themselves, or that cannot make the models that effects are measured with.
+
+    Args:
+        strategy: The strategy, with those that it wraps.
+        effects: Whether models without each participant are made and evaluated as well.
+
+    Raises:
+        ValueError: Naming the strategy, what is wrong and the remedy; in one line.
+    """
+    for inner in inner_strategies(strategy):
+        _check_selects_nobody(inner)
+        if effects and adds_noise(inner):
+            raise ValueError(
+                f"learn='effects' sends one model per participant to all nodes beside the one that "
+                f"{type(inner).__name__} protects; choose learn='accuracies' or None"
+            )
+    if effects:
+        _check_copies(strategy)
+
+
+def _check_selects_nobody(strategy: Strategy) -> None:
+    name = type(strategy).__name__
+    if isinstance(strategy, FedXgbCyclic):
+        raise ValueError(f"{name} trains its clients in turn, one a round, which leaves nothing to select")
+    for setting in ("fraction_train", "fraction_evaluate"):
+        if (fraction := getattr(strategy, setting, 1.0)) != 1.0:
+            raise ValueError(
+                f"{name} has {setting}={fraction}; give it 1.0: all nodes evaluate, and the selector picks who trains"
+            )
+
+
+def _check_copies(strategy: Strategy) -> None:
+    try:
+        copy.deepcopy(strategy)
+    except Exception as error:  # of whatever the strategy holds
+        raise ValueError(
+            f"learn='effects' averages with copies of the strategy, and {type(strategy).__name__} cannot be copied "
+            f"({type(error).__name__}: {error}); choose learn='accuracies' or None"
+        ) from error

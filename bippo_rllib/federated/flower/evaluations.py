@@ -1,0 +1,84 @@
+"""The evaluations of one run: what they are sent, and the latest that nodes reported."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from flwr.app import ArrayRecord, ConfigRecord, Message
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from bippo_rllib.federated.flower.node_reports import NodeReports
+from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
+from bippo_rllib.federated.reports import Report
+from bippo_rllib.policies.agents import policy_of
+
+logger = logging.getLogger(__name__)
+
+
+class Evaluations:
+    """Has models evaluated by all nodes, and keeps what the clients reported last.
+
+    Args:
+        strategy: What configures evaluations.
+        client_of: Node id and metrics -> client.
+        grid: The nodes.
+        timeout: Seconds to wait for replies; None for no limit.
+        config: What every evaluation is sent.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        client_of: Callable[[int, Mapping[str, Any]], Any],
+        grid: Grid,
+        timeout: float | None,
+        config: ConfigRecord,
+    ) -> None:
+        self._strategy, self._client_of = strategy, client_of
+        self._grid, self._timeout, self._config = grid, timeout, config
+        self._latest = NodeReports()
+
+    @property
+    def node_ids(self) -> Mapping[Any, int]:
+        """The node of each client that reported."""
+        return self._latest.node_ids
+
+    def ask(self, server_round: int, arrays: ArrayRecord) -> NodeReports:
+        """Returns what the nodes report of a model."""
+        # Strategies write into the config and look twice at the nodes.
+        nodes = cast(Grid, NodeSnapshot(self._grid))
+        messages = self._strategy.configure_evaluate(server_round, arrays, self._config.copy(), nodes)
+        return self.read(self._grid.send_and_receive(messages, timeout=self._timeout))
+
+    def read(self, replies: Iterable[Message]) -> NodeReports:
+        """Returns what is in the replies to an evaluation."""
+        return NodeReports.of(replies, self._client_of, self._latest.node_ids)
+
+    def keep(self, server_round: int, evaluation: NodeReports) -> None:
+        """Takes the evaluation after a round as the latest, unless it has no reports; warns of what cannot be used."""
+        if evaluation.refused:
+            logger.warning("not available in round %d: %s", server_round + 1, evaluation.refusals())
+        if evaluation.reports:
+            self._latest = evaluation
+        else:
+            why = evaluation.failures() or evaluation.refusals() or "no node replied"
+            logger.warning("no evaluation after round %d can be used (%s); earlier ones count", server_round, why)
+
+    def available(self, node_ids: Collection[int], trained: Collection[Any] | None) -> dict[Any, Report]:
+        """Returns the latest reports of the clients on these nodes.
+
+        Args:
+            node_ids: The nodes that are online.
+            trained: Clients that trained in the latest round; None if the selector remembers.
+        """
+        online = set(node_ids)
+        flags = None if trained is None else {policy_of(client) for client in trained}
+        return {
+            client: replace(report, trained=None if flags is None else policy_of(client) in flags)
+            for client, report in self._latest.reports.items()
+            if self._latest.node_ids[client] in online
+        }

@@ -1,0 +1,39 @@
+"""What the strategy warns of, in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bippo_rllib.federated.flower.node_reports import CLIENT, NAMED
+from bippo_rllib.federated.reports import Report
+from bippo_rllib.policies.agents import policy_of
+
+
+def nobody_trains(reports: Mapping[Any, Report], budget_j: float) -> str | None:
+    """Returns why no client can train; None if one could, but the selector wants none."""
+    if not reports:
+        return "no client is available"
+    cheapest = min(reports, key=lambda client: (reports[client].cost, str(client)))
+    if reports[cheapest].cost <= budget_j:
+        return None
+    cost_j = reports[cheapest].cost
+    return f"the budget of {budget_j:g} J is below the cheapest client's cost, {cost_j:g} J of {cheapest!r}"
+
+
+def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | None:
+    """Returns that clients which are known by their node's id begin with fresh policies; None if no such one is new.
+
+    Args:
+        node_ids: The node of each client.
+        policy_ids: Policies that there are.
+    """
+    known = set(policy_ids)
+    new = sorted(node for client, node in node_ids.items() if client == node and policy_of(client) not in known)
+    if not new:
+        return None
+    named = ", ".join(str(node) for node in new[:NAMED]) + (f" and {len(new) - NAMED} more" if len(new) > NAMED else "")
+    return (
+        f"no {CLIENT} from nodes {named}: each is a client by its node's id, which changes when it restarts, and "
+        f"begins with a fresh policy; send {CLIENT}, by which clients keep theirs"
+    )

@@ -1,0 +1,138 @@
+"""From the nodes' replies to an evaluation to what a ``ClientSelector`` selects by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flwr.app import Message
+
+from bippo_rllib.federated import reports
+from bippo_rllib.federated.reports import Report, check_name, checked_number
+from bippo_rllib.policies.agents import policy_of
+
+#: What a node puts into the MetricRecord of its reply to an evaluation; ``client-id`` may be left out.
+ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "client-id"
+
+#: Lowest and highest value of each.
+LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.SAMPLES, COST: reports.COST}
+
+#: By how much an accuracy may leave [0, 1], as a mean in float32 does.
+ROUNDING = 1e-6
+
+#: Nodes that a message names before it counts the rest.
+NAMED = 5
+
+
+def client_of(node_id: int, metrics: Mapping[str, Any]) -> Any:
+    """Returns ``client_003``, as ``envs`` names up to 1,000 clients, for ``client-id`` 3; without one the node's id.
+
+    Raises:
+        ValueError: If ``client-id`` is not a whole number of at least 0.
+    """
+    if CLIENT not in metrics:
+        return node_id
+    number = metrics[CLIENT]
+    if isinstance(number, list) or number < 0 or number % 1 != 0:
+        raise ValueError(f"{CLIENT} = {number!r}; expected a whole number of at least 0")
+    return f"client_{int(number):03d}"
+
+
+@dataclass
+class NodeReports:
+    """What the nodes replied to one evaluation.
+
+    Attributes:
+        reports: By client.
+        node_ids: The node of each client.
+        refused: By node, what is wrong with its reply, as the rest of a sentence.
+        errors: By node, how it failed to evaluate, as the rest of a sentence.
+    """
+
+    reports: dict[Any, Report] = field(default_factory=dict)
+    node_ids: dict[Any, int] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        replies: Iterable[Message],
+        client_of: Callable[[int, Mapping[str, Any]], Any],
+        known: Mapping[Any, int],
+    ) -> NodeReports:
+        """Reads the replies; one that cannot be used costs the other nodes nothing.
+
+        Args:
+            replies: To an evaluation, of one node each.
+            client_of: Node id and metrics -> client.
+            known: The node of each client so far. Of two nodes that reply as one client, the known one is believed.
+        """
+        result = cls()
+        by_policy: dict[str, list[tuple[Any, Report, int]]] = {}
+        for reply in replies:
+            node_id = reply.metadata.src_node_id
+            if reply.has_error():
+                result.errors[node_id] = f"failed: {reply.error.reason or reply.error.code}"
+                continue
+            try:
+                client, report = _read(node_id, reply, client_of)
+                by_policy.setdefault(policy_of(client), []).append((client, report, node_id))
+            except ValueError as error:
+                result.refused[node_id] = str(error)
+        nodes_known = {policy_of(client): node_id for client, node_id in known.items()}
+        for policy_id, claims in by_policy.items():
+            result._settle(claims, nodes_known.get(policy_id))
+        return result
+
+    def _settle(self, claims: Sequence[tuple[Any, Report, int]], known: int | None) -> None:
+        """Takes the one node that replies as a client; where there are several, the known one."""
+        nodes = sorted(node_id for _, _, node_id in claims)
+        for client, report, node_id in claims:
+            if len(nodes) == 1 or node_id == known:
+                self.reports[client], self.node_ids[client] = report, node_id
+            else:
+                other = next(other for other in nodes if other != node_id)
+                self.refused[node_id] = f"replies as {client!r}, as node {other} does; give each its own"
+
+    def refusals(self) -> str:
+        """Returns in one line which nodes' replies cannot be used, and why."""
+        return _listed(self.refused)
+
+    def failures(self) -> str:
+        """Returns in one line which nodes did not evaluate, and why."""
+        return _listed(self.errors)
+
+
+def _read(node_id: int, reply: Message, client_of: Callable[[int, Mapping[str, Any]], Any]) -> tuple[Hashable, Report]:
+    """The client and its report; a ValueError says what is wrong with them, without naming the node."""
+    metrics: Mapping[str, Any] = next(iter(reply.content.metric_records.values()), {})
+    if missing := [key for key in LIMITS if key not in metrics]:
+        raise ValueError(
+            f"replied without {', '.join(missing)}; its MetricRecord has {', '.join(metrics) or 'nothing'}"
+        )
+    try:
+        client = client_of(node_id, metrics)
+        hash(client)
+        check_name(client)
+    except Exception as error:  # of a user's function, whichever it is
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"has no client: {kind}{error}") from error
+    accuracy, samples, cost = (_number(node_id, metrics[key], key) for key in LIMITS)
+    return client, Report(accuracy, int(samples), cost)
+
+
+def _number(node_id: int, value: Any, key: str) -> float:
+    if key == ACCURACY and not isinstance(value, list) and -ROUNDING <= value <= 1.0 + ROUNDING:
+        value = min(1.0, max(0.0, value))
+    try:
+        return checked_number(node_id, value, key, LIMITS[key])
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(f"{node_id} ")) from error
+
+
+def _listed(reasons: Mapping[int, str]) -> str:
+    named = [f"node {node_id} {reasons[node_id]}" for node_id in sorted(reasons)[:NAMED]]
+    more = len(reasons) - len(named)
+    return "; ".join(named) + (f"; and {more} more" if more else "")

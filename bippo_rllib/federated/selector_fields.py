@@ -1,0 +1,193 @@
+"""What a selector's file may hold: types, shapes and ranges of all that is in it.
+
+Held to it is what is written and what is read alike, so that what was saved can be loaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.federated.record_fields import (
+    BOOLEAN,
+    KEY,
+    NAMES,
+    TEXT,
+    Optional,
+    Table,
+    check_names,
+    check_record,
+    one_of,
+    real,
+    whole,
+)
+from bippo_rllib.federated.rewards import REWARD_NAMES
+from bippo_rllib.policies.actor_critic import ParameterLayout
+from bippo_rllib.selection.budget_sampler import STRATEGIES
+
+#: Counts that stay whole numbers in a float64.
+_COUNT = whole(0, 2**53)
+_SHARE = real(0.0, 1.0)
+_POSITIVE = real(0.0, above=True)
+#: Of a file's format.
+VERSION = 2
+#: Numbers that one policy may take with all that belongs to it, 400 MB: each client without a policy gets one.
+MOST_NUMBERS = 10**8
+
+FIELDS: Table = {
+    "version": whole(VERSION, VERSION),
+    "policy_ids": NAMES,
+    "seed": whole(0, 2**64 - 1),
+    "batch_size": whole(1, 10**6),
+    "settings": {
+        "lr": _POSITIVE,
+        "num_epochs": whole(1, 10**5),
+        "gamma": _SHARE,
+        "lambda_": _SHARE,
+        "clip_param": _POSITIVE,
+        "vf_loss_coeff": real(0.0),
+        "vf_clip_param": Optional(_POSITIVE),
+        "entropy_coeff": real(0.0),
+        "grad_clip": Optional(_POSITIVE),
+        "use_critic": BOOLEAN,
+    },
+    "sampler": {
+        "strategy": one_of(*STRATEGIES),
+        "epsilon": _SHARE,
+        "epsilon_decay": real(0.0, 1.0, above=True),
+        "epsilon_min": _SHARE,
+        "outside_odds": real(0.0),
+    },
+    "sampler_state": {
+        "epsilon": _SHARE,
+        "rng": {
+            "bit_generator": one_of("PCG64"),
+            "state": {"state": whole(0, 2**128 - 1), "inc": whole(0, 2**128 - 1)},
+            "has_uint32": whole(0, 1),
+            "uinteger": whole(0, 2**32 - 1),
+        },
+    },
+    "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
+    "reward": Optional({"name": one_of(*REWARD_NAMES), "base": _POSITIVE, "target": _SHARE}),
+    "explore": BOOLEAN,
+    "trains": Optional(NAMES),
+    "steps": _COUNT,
+    "largest": real(0.0),
+    "last_policy_ids": Optional(NAMES),
+}
+#: Of a file that says why there is no selector.
+REFUSAL_FIELDS: Table = {"version": whole(VERSION, VERSION), "refused": TEXT, "steps": _COUNT}
+
+
+@dataclass(frozen=True)
+class ArrayField:
+    """One array.
+
+    Attributes:
+        dtype: Its type, as safetensors names it.
+        shape: Of all of it.
+        low: Lowest value.
+        high: Highest value.
+        finite: Whether infinity is refused.
+        may_lack: Whether NaN, for a number that there is none of, may be in it.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    finite: bool = True
+    may_lack: bool = False
+
+    def allows(self, array: np.ndarray) -> bool:
+        """Whether all values are in range."""
+        inside = (array >= self.low) & (array <= self.high)
+        if self.finite:
+            inside &= np.isfinite(array)
+        return bool((inside | np.isnan(array) if self.may_lack else inside).all())
+
+
+def check_fields(record: Any) -> None:
+    """Checks a selector's record, of a file that says why there is none too.
+
+    Raises:
+        ValueError: Naming the first entry that it may not have, in one line.
+    """
+    refused = isinstance(record, Mapping) and "refused" in record
+    check_record(record, REFUSAL_FIELDS if refused else FIELDS)
+
+
+def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> dict[str, ArrayField]:
+    """Returns the arrays that belong to a record, by name.
+
+    Args:
+        record: Checked by ``check_fields``.
+        weight_shape: Of ``actor.0.weight``, ``[policies, hidden, obs_dim]``.
+
+    Raises:
+        ValueError: If there can be no such array, or policies would be too large; in one line.
+    """
+    num, batch = len(record["policy_ids"]), record["batch_size"]
+    if len(weight_shape) != 3 or weight_shape[0] != num or 0 in weight_shape[1:]:
+        raise ValueError(f"actor.0.weight has shape {list(weight_shape)}; expected [{num}, hidden, inputs]")
+    _, hidden, obs_dim = weight_shape
+    layout = ParameterLayout(obs_dim, hidden)
+    size = layout.size
+    if 3 * size + batch * (2 * obs_dim + 3) > MOST_NUMBERS:
+        raise ValueError(
+            f"a policy of {size} parameters and a batch of {batch} takes more than {MOST_NUMBERS} numbers; "
+            "train smaller ones"
+        )
+    fields = {name: ArrayField("F32", (num, *shape)) for name, shape in layout.shapes.items()}
+    fields |= {
+        "observation_high": ArrayField("F32", (obs_dim,), finite=False),
+        "adam.exp_avg": ArrayField("F32", (num, size)),
+        "adam.exp_avg_sq": ArrayField("F32", (num, size), 0.0),
+        "adam.steps": ArrayField("I64", (num,), 0, 2**53),
+        "buffer._counts": ArrayField("I64", (num,), 0, batch - 1),
+        "buffer._observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer._next_observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer._log_probs": ArrayField("F32", (num, batch), high=0.0),
+        "buffer._rewards": ArrayField("F32", (num, batch)),
+        "buffer._ends": ArrayField("BOOL", (num, batch)),
+    }
+    if record["prior"] is not None:
+        clients = len(record["prior"]["clients"])
+        fields["prior.sums"] = ArrayField("F64", (clients,), 0.0)
+        fields["prior.counts"] = ArrayField("I64", (clients,), 0, 2**53)
+    if record["last_policy_ids"] is not None:
+        last = len(record["last_policy_ids"])
+        fields["last.observations"] = ArrayField("F32", (last, obs_dim))
+        fields["last.log_probs"] = ArrayField("F32", (last,), high=0.0)
+        fields["last.accuracies"] = ArrayField("F64", (last,), 0.0, 1.0, may_lack=True)
+        fields["last.trained"] = ArrayField("BOOL", (last,))
+        fields["last.rewards"] = ArrayField("F32", (last,), may_lack=True)
+    return fields
+
+
+def check_headers(headers: Mapping[str, tuple[str, tuple[int, ...]]], fields: Mapping[str, ArrayField]) -> None:
+    """Checks types and shapes, name -> (type, shape), before anything is read.
+
+    Raises:
+        ValueError: Naming the first array that is missing, unknown or another, in one line.
+    """
+    check_names(headers, fields, "the file")
+    for name, field in fields.items():
+        dtype, shape = headers[name]
+        if (dtype, tuple(shape)) != (field.dtype, field.shape):
+            raise ValueError(f"{name} is {dtype} of shape {list(shape)}; expected {field.dtype} {list(field.shape)}")
+
+
+def check_arrays(arrays: Mapping[str, np.ndarray], fields: Mapping[str, ArrayField]) -> None:
+    """Checks the values of arrays.
+
+    Raises:
+        ValueError: Naming the first array with a number that it may not have, in one line.
+    """
+    for name, field in fields.items():
+        if not field.allows(arrays[name]):
+            raise ValueError(f"{name} has numbers that are not finite or out of range")

@@ -1,0 +1,93 @@
+"""The selector inside a ``Bippo`` algorithm, as the file that its checkpoints hold. Needs RLlib."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+
+from bippo_rllib.federated.rewards import reward_of
+from bippo_rllib.federated.selector_file import pack, pack_refusal
+from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.selection.budget_sampler import BudgetSampler
+from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+
+
+def selector_bytes(
+    config: Any, learner: Any, pieces: Sequence[ConnectorV2], steps: int, environment: Any = None
+) -> bytes:
+    """Returns the file that ``ClientSelector.load`` reads; where no selector can do the same, one that says why.
+
+    Args:
+        config: The algorithm's ``BippoConfig``.
+        learner: Its learner.
+        pieces: Those of the module-to-env pipeline.
+        steps: Environment steps so far.
+        environment: The environment, whose ``config`` may name its reward.
+    """
+    own = [piece for piece in pieces if not type(piece).__module__.startswith("ray.rllib.connectors.")]
+    reason = _why_not(config, learner, own)
+    if reason:
+        reason = f"{reason}, which takes RLlib; ClientSelector has policies, a prior and a budget sampler"
+        return pack_refusal(reason, steps)
+    *prior, sampler = own
+    trained = [policy_id for policy_id in learner.bank.slots if learner.should_module_be_updated(policy_id)]
+    try:
+        return pack(
+            SelectorParts(
+                trainer=learner.trainer,
+                sampler=sampler.sampler,
+                observation_high=learner.bank.observation_space.high,
+                settings=PPOSettings.of(config),
+                prior=prior[0].prior if prior else None,
+                reward=reward_of(environment),
+                explore=config.explore,
+                trains=None if config.policies_to_train is None else trained,
+                steps=steps,
+            )
+        )
+    except ValueError as error:  # weights that are no numbers any more, or settings beyond all reason
+        return pack_refusal(f"no selector, since {error}", steps)
+
+
+def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
+    """Returns what a selector lacks; nothing if it can select and learn as the algorithm does."""
+    if not isinstance(learner, BippoLearner):
+        return "one central network selects, tied to the clients it was trained with"
+    if type(learner) is not BippoLearner:
+        return f"the learner is a {type(learner).__name__}"
+    if config._env_to_module_connector is not None:
+        return "observations go through pieces of an env-to-module pipeline"
+    kinds = [type(piece) for piece in own]
+    if kinds not in ([BudgetSamplerConnector], [RepresentativenessPrior, BudgetSamplerConnector]):
+        return f"the selection is a pipeline of {', '.join(map(_name, own))}"
+    if own[-1].set_score is not None:
+        return f"each pick is scored beside those before it ({type(own[-1].set_score).__name__})"
+    if type(own[-1].sampler) is not BudgetSampler:
+        return f"the sampler is a {type(own[-1].sampler).__name__}"
+    if unreachable := [policy_id for policy_id in learner.bank.slots if policy_of(policy_id) != policy_id]:
+        return f"policy {unreachable[0]!r} has a # in its name, at which a client's id ends"
+    return _why_no_prior(config, own[0], learner.bank.slots) if len(own) == 2 else ""
+
+
+def _name(piece: ConnectorV2) -> str:
+    name = piece.rule_name if isinstance(piece, SuggestionPiece) else type(piece).__name__
+    set_score = piece.set_score if isinstance(piece, BudgetSamplerConnector) else None
+    return name if set_score is None else f"{name} with {type(set_score).__name__}"
+
+
+def _why_no_prior(config: Any, piece: RepresentativenessPrior, policy_ids: Collection[str]) -> str:
+    """Returns what is wrong with a prior for a selector, which reads reports and knows clients by their policies."""
+    key, record = piece.prior.key, piece.prior.record.get_state()
+    if key != config.cost_key and key in ("cost", "observation"):
+        return f"the prior reads {key!r}, under which a report has something else"
+    strangers = [client for client in record["clients"] if client not in policy_ids]
+    if strangers and piece.client_of != config.client_of:
+        return f"the prior has records of {strangers[0]!r}, which is no policy (client_of=)"
+    return ""

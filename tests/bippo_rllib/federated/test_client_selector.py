@@ -1,0 +1,408 @@
+"""The deployed selector picks and learns as the trained algorithm does, bit for bit, in a process without Ray."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from selector_runs import budget_of, federation, observed, reports_of
+from source_tree import ROOT
+from toy_envs import Workers
+
+from bippo_rllib import (
+    BippoConfig,
+    BudgetSampler,
+    BudgetSamplerConnector,
+    ClientSelector,
+    EpisodeEnvRunner,
+    Reward,
+    export,
+)
+from bippo_rllib.federated.rewards import formulas
+from bippo_rllib.federated.selector_file import SELECTOR_FILE
+from envs import federation as federation_module
+from envs.rules.reward import effect_reward
+from experiments.methods import METHODS
+
+#: Method -> what its refusal names; all others select as in training.
+REFUSED = {
+    "ppo": "one central network selects",
+    "fppo": "one central network selects",
+    "bippo-s": "UpdateMatching",
+    "poc": "InfoRanking",
+    "poca": "InfoRanking",
+    "pocd": "InfoRanking",
+    "oort": "OortRanking",
+    "cyclic": "Cyclic",
+    "fedcbs": "LabelBalance",
+    "bandit": "BanditSuggestions",
+    "greedyfed": "GreedyFed",
+    "hics": "HiCS",
+    "fedcor": "FedCor",
+    "normfilter": "NormFilter",
+    "oracle": "OnlyClients",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_checkpoint_selects_as_its_method_does_or_says_that_it_cannot(ray_session, tmp_path, method):
+    algo = federation(method)
+    path = algo.save_to_path(tmp_path / "checkpoint")
+    if method in REFUSED:
+        with pytest.raises(ValueError, match=f"{path}: .*{REFUSED[method]}.*, which takes RLlib"):
+            ClientSelector.load(path)
+    else:
+        selector = ClientSelector.load(path)
+        chosen = selector.select(reports_of(algo), budget_of(algo))
+        algo.train()
+        assert sorted(chosen) == [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
+        assert selector.learns == METHODS[method].learns
+    algo.stop()
+
+
+def test_beside_a_foreign_package_envs_only_rewards_of_the_users_own_can_be_reported(monkeypatch):
+    """`test_docs.py` has an example in such a folder, which reports rewards."""
+    monkeypatch.setitem(sys.modules, "envs.rules", None)
+    with pytest.raises(ImportError, match=r"hides the package envs of bippo-rllib.*rename it, or report rewards$"):
+        formulas()
+
+
+@pytest.mark.parametrize("method", ["bippo", "ippo", "bippo-r"])
+def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path, monkeypatch, method):
+    """From the middle of a run, and through a file in the middle of a round."""
+    effects: list[float] = []
+
+    def noted(effect, base):
+        effects.append(effect)
+        return effect_reward(effect, base)
+
+    monkeypatch.setattr(federation_module, "effect_reward", noted)
+    algo = federation(method)
+    for _ in range(3):
+        algo.train()
+    selector = ClientSelector.load(algo.save_to_path(tmp_path / "begin"))
+    before = algo.bank.flat.clone()
+    seen = algo.env_runner._episode.get_observations(-1)
+    reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
+    for number in range(12):
+        chosen = selector.select(reports, budget_of(algo))
+        if number == 5:
+            selector.save(tmp_path / "half")
+            selector = ClientSelector.load(tmp_path / "half")
+        effects.clear()
+        algo.train()
+        trained = [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
+        assert sorted(chosen) == trained
+        reports = reports_of(algo)
+        if method == "bippo-r":
+            selector.report(chosen, effects=dict(zip(trained, effects, strict=True)))
+        else:
+            selector.report(chosen, {client: report.accuracy for client, report in reports.items()})
+    selector.select(reports, budget_of(algo))
+    selector.save(tmp_path / "end.safetensors")
+    ours, theirs = (
+        load_file(file)
+        for file in (tmp_path / "end.safetensors", f"{algo.save_to_path(tmp_path / 'end')}/{SELECTOR_FILE}")
+    )
+    learned = [name for name in theirs if not name.startswith("prior.")]  # has recorded one round more
+    assert len(learned) == 18 and not algo.bank.flat.equal(before)
+    for name in learned:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+    algo.stop()
+
+
+@pytest.fixture(scope="module")
+def trained(ray_session, tmp_path_factory):
+    """Workers, and a trial's folder of two checkpoints whose names are not in order."""
+    algo = (
+        BippoConfig()
+        .environment(Workers, env_config={"num_workers": 6, "rounds": 100})
+        .debugging(seed=7, log_level="ERROR")
+        .build_algo()
+    )
+    trial = tmp_path_factory.mktemp("trial")
+    for name in ("checkpoint_000009", "resumed_checkpoint"):
+        for _ in range(6):
+            algo.train()
+        algo.save_to_path(trial / name)
+    yield algo, trial
+    algo.stop()
+
+
+def test_the_newest_whole_checkpoint_of_a_trial_is_exported_and_selects_without_ray(trained, tmp_path):
+    algo, trial = trained
+    file = tmp_path / "selector.safetensors"
+    command = [sys.executable, "-m", "bippo_rllib.export", str(trial), str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{file}: 6 policies, which learn, no prior, sampler epsilon_greedy\n"
+    reports = {a: {**r, "observation": r["observation"].tolist()} for a, r in observed(algo).items()}
+    code = f"""
+import pickle, sys
+from bippo_rllib import ClientSelector
+pickle.load = pickle.loads = pickle.Unpickler = None
+selector = ClientSelector.load({str(file)!r})
+print([selector.select({reports!r}, 3.0) for _ in range(5)])
+slow = {{"ray", "gymnasium", "pettingzoo", "pandas", "pyarrow", "scipy", "matplotlib"}}
+assert not slow & sys.modules.keys(), slow & sys.modules.keys()
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    newest = ClientSelector.load(trial / "resumed_checkpoint")
+    assert result.stdout.strip() == str([newest.select(reports, 3.0) for _ in range(5)]), result.stderr
+    assert newest.select(reports, 3.0, explore=False) == picks_of(algo)
+
+
+def picks_of(algo):
+    """Of the next step, without exploring."""
+    scores = ClientSelector.load(algo.save_to_path()).suggestions(observed(algo), 3.0)
+    algo.env_runner.sample(num_timesteps=1, explore=False)
+    chosen = [agent for agent, action in algo.parallel_env.last_actions.items() if action]
+    return sorted(chosen, key=lambda agent: -scores[agent])
+
+
+def test_a_checkpoint_that_is_cut_off_is_passed_over_and_named_where_it_is_all_there_is(trained, tmp_path):
+    _, trial = trained
+    results, copy = tmp_path / "results", tmp_path / "results" / "workers-seed7"
+    for name, end in (("checkpoint_000009", None), ("resumed_checkpoint", -10)):
+        (copy / name).mkdir(parents=True)
+        (copy / name / SELECTOR_FILE).write_bytes((trial / name / SELECTOR_FILE).read_bytes()[:end])
+    whole, cut = ClientSelector.load(trial / "checkpoint_000009"), copy / "resumed_checkpoint"
+    assert ClientSelector.load(copy)._parts.steps == whole._parts.steps == 6
+    with pytest.raises(ValueError, match="is no selector, or is cut off"):
+        ClientSelector.load(cut)
+    with pytest.raises(ValueError, match=r"no selector at .*; give a trial's folder \(such as workers-seed7\)"):
+        ClientSelector.load(results)
+    (cut / SELECTOR_FILE).unlink()
+    shutil.rmtree(copy / "checkpoint_000009")
+    (copy / "params.json").write_text("{}")  # as Tune does
+    with pytest.raises(ValueError, match="the trial has no whole checkpoint"):
+        ClientSelector.load(copy)
+    (cut / "learner_group").mkdir()
+    with pytest.raises(ValueError, match="written by a version without"):
+        ClientSelector.load(cut)
+
+
+def test_the_command_says_in_one_line_what_is_wrong(trained, tmp_path, capsys):
+    _, trial = trained
+    for arguments, message in (
+        ((tmp_path, tmp_path / "out"), "no selector at"),
+        ((tmp_path / "results", tmp_path / "out"), "results: no such file or folder"),
+        ((trial, tmp_path), "is there already; name another file"),
+        ((trial, tmp_path / "none" / "out"), "No such file or directory"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            export.main([str(argument) for argument in arguments])
+        assert exit_.value.code == 2 and message in capsys.readouterr().err.splitlines()[-1]
+
+
+class Numbered(Workers):
+    """Its agents are numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(num_workers=3)
+        self.possible_agents = [0, 1, np.int64(2)]
+
+    def _infos(self):
+        return {agent: {"cost": 1.0, "budget": 2.0} for agent in self.agents}
+
+
+def test_ids_are_of_any_kind_as_in_training(ray_session, tmp_path):
+    algo = BippoConfig().environment(Numbered).debugging(seed=7, log_level="ERROR").build_algo()
+    algo.train()
+    selector = ClientSelector.load(algo.save_to_path(tmp_path / "numbers"))
+    assert sorted(selector.select(observed(algo), 2.0)) == sorted(a for a, _ in picked_in_training(algo))
+    reports = {client: {"observation": np.zeros(3), "cost": 1.0} for client in (1, np.int64(2), ("site", 3), "c")}
+    chosen = selector.select(reports, 4.0)
+    assert set(chosen) == set(reports) and selector.policy_ids == ["0", "1", "2", "('site', 3)", "c"]
+    selector.report([("site", 3)], rewards=1.0)
+    with pytest.raises(ValueError, match="1 and '1' would share the policy '1'"):
+        selector.select({1: reports[1], "1": reports[1]}, 4.0)
+    algo.stop()
+
+
+def picked_in_training(algo):
+    algo.train()
+    return [(agent, action) for agent, action in algo.parallel_env.last_actions.items() if action]
+
+
+def test_a_new_client_gets_the_policy_that_training_would_give_it(trained, tmp_path):
+    algo, trial = trained
+    selector, reports = ClientSelector.load(trial), observed(algo)
+    late = {**reports, "late": reports["worker_00"], "worker_03#2": reports["worker_03"]}
+    del late["worker_03"]  # it returned
+    alike = selector.suggestions(reports, 3.0)["worker_03"]
+    assert selector.suggestions(late, 3.0)["worker_03#2"] == alike and selector.policy_ids[6:] == []
+    selector.add("late")
+    assert selector.policy_ids[6:] == ["late"]
+    algo.add_module("late")
+    weights = load_file(f"{algo.save_to_path(tmp_path / 'grown')}/{SELECTOR_FILE}")
+    algo.remove_module("late")
+    selector.save(tmp_path / "file")
+    for name, rows in load_file(tmp_path / "file").items():
+        np.testing.assert_array_equal(rows[6], weights[name][6], err_msg=name) if len(rows) == 7 else None
+    for client in ("late", "worker_00"):
+        selector.remove(client)
+    assert selector.policy_ids == [f"worker_{i:02d}" for i in range(1, 6)]
+    with pytest.raises(ValueError, match="there is no policy of 'late' to remove"):
+        selector.remove("late")
+
+
+def test_a_client_that_left_ends_its_sequence_and_the_others_learn(trained):
+    algo, trial = trained
+    selector, reports = ClientSelector.load(trial), observed(algo)
+    buffer, everyone = selector._parts.trainer.buffer, sorted(reports)
+    selector.select(reports, 3.0)
+    while not buffer.counts[0]:  # until something waits for the one that leaves
+        selector.report(["worker_00"], rewards=1.0)
+        selector.select(reports, 3.0)
+    waiting = buffer.counts
+    assert not buffer.get_state(np.array([0]))["_ends"][0, 0]
+    selector.report(everyone, rewards=dict.fromkeys(everyone, -1.0))
+    del reports["worker_00"]
+    selector.select(reports, 3.0)
+    assert buffer.counts.tolist() == [1, *(1 - waiting[1:])]  # batches of two: one more waits, or an update was made
+    assert buffer.get_state(np.array([0]))["_ends"][0, 0]
+
+
+def report_fields(**fields):
+    return {"a": {"accuracy": 0.5, "samples": 10, "cost": 1.0} | fields}
+
+
+@pytest.fixture(scope="module")
+def federated(ray_session, tmp_path_factory):
+    algo = federation("rep")
+    path = algo.save_to_path(tmp_path_factory.mktemp("rep") / "checkpoint")
+    algo.stop()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("reports", "budget", "message"),
+    [
+        (report_fields(accuracy=1.5), 1.0, "'a' has accuracy = 1.5; expected a finite number at least 0 and at most 1"),
+        (report_fields(samples=0), 1.0, "'a' has samples = 0; expected a finite number at least 1"),
+        (report_fields(samples="many"), 1.0, "'a' has samples = 'many'"),
+        (report_fields(cost=-1.0), 1.0, "'a' has cost = -1.0; expected a finite number at least 0"),
+        (report_fields(cost=None), 1.0, "'a' has cost = None"),
+        ({"a": {"samples": 10, "cost": 1.0}}, 1.0, "'a' has accuracy = None"),
+        (report_fields(), float("nan"), "the budget is nan; it must be at least 0"),
+        (report_fields(observation=[0.5, 0.5]), 1.0, r"'a' has observation = \[0.5, 0.5\]; expected 5 finite numbers"),
+    ],
+)
+def test_bad_reports_are_refused_by_name_and_change_nothing(federated, tmp_path, reports, budget, message):
+    selector = ClientSelector.load(federated)
+    selector.save(tmp_path / "before")
+    with pytest.raises(ValueError, match=message):
+        selector.select(reports, budget)
+    selector.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_bad_rounds_are_refused_by_name(trained, federated):
+    workers, clients = ClientSelector.load(trained[1]), ClientSelector.load(federated)
+    with pytest.raises(ValueError, match="there is no round to report; call select first"):
+        clients.report([], {})
+    clients.select(report_fields(), 1.0)
+    workers.select(observed(trained[0]), 3.0)
+    for selector, selected, worth, message in (
+        (clients, ["a"], {}, "give one of accuracies, effects and rewards"),
+        (clients, ["a"], {"effects": {}}, "'a' has effect = None"),
+        (clients, ["a"], {"rewards": {"a": np.nan}}, "'a' has reward = nan"),
+        (clients, ["a"], {"accuracies": {"a": 2}}, "'a' has accuracy = 2"),
+        (clients, ["b"], {"rewards": 1.0}, r"\['b'\] cannot have trained"),
+        (workers, ["worker_00"], {"accuracies": {"worker_00": 0.5}}, "has no reward of accuracies or effects"),
+        (clients, ["a"], {"effects": {"a": 1.5}}, "'a' has effect = 1.5; expected a finite number at least -1"),
+        (workers, [], {"accuracies": {}, "rewards": 0.0}, "give one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            selector.report(selected, **worth)
+    with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
+        workers.select(report_fields(), 1.0)
+    assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
+    with pytest.raises(ValueError, match=r"\['worker_00'\] cannot have trained"):
+        workers.report(["worker_00"], rewards=1.0)
+    clients.select(report_fields(), 1.0)
+    with pytest.raises(ValueError, match=r"'a' has reward = 1e\+39; expected a finite number .* at most 3.40282e\+38"):
+        clients.report(["a"], rewards=1e39)
+
+
+def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ray_session, tmp_path, monkeypatch):
+    def file_of(config):
+        algo = config.environment(Workers).debugging(seed=7, log_level="ERROR").build_algo()
+        for _ in range(3):
+            algo.train()
+        monkeypatch.chdir(tmp_path)
+        saved = algo.save_to_path("relative")
+        algo.stop()
+        return (tmp_path / "relative" / SELECTOR_FILE).read_bytes(), saved
+
+    episodes = BippoConfig().env_runners(env_runner_cls=EpisodeEnvRunner)
+    assert file_of(BippoConfig())[0] == file_of(episodes)[0]
+
+    class Own(BudgetSampler):
+        pass
+
+    piece = BudgetSamplerConnector(Own())
+    _, saved = file_of(BippoConfig().env_runners(module_to_env_connector=lambda env, spaces: piece))
+    with pytest.raises(ValueError, match="the sampler is a Own, which takes RLlib"):
+        ClientSelector.load(saved)
+
+
+def test_where_the_environment_has_no_such_reward_load_names_one(trained):
+    reports = {client: {**report, "accuracy": 0.5} for client, report in observed(trained[0]).items()}
+    reports["worker_00"]["accuracy"] = -3.0
+    selector = ClientSelector.load(trained[1])
+    assert selector.reward is None and selector.select(reports, 3.0)  # accuracies of its own kind
+    for worth in ({"accuracies": {"worker_00": 0.5}}, {"effects": {"worker_00": 0.5}}):
+        with pytest.raises(ValueError, match=r"has no reward of accuracies or effects; give rewards, or name one"):
+            selector.report(["worker_00"], **worth)
+    selector = ClientSelector.load(trained[1], reward=Reward(base=16.0))
+    with pytest.raises(ValueError, match=r"'worker_00' has accuracy = -3.0; expected a finite number at least 0"):
+        selector.select(reports, 3.0)
+    reports["worker_00"]["accuracy"] = 0.5
+    selector.select(reports, 3.0)
+    selector.report(["worker_00"], dict.fromkeys(reports, 0.75))
+    assert selector._parts.last.rewards[0] == pytest.approx(16**0.25)
+
+
+def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):
+    export.main([federated, str(tmp_path / "selector.safetensors")])
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(code.group(1), names)
+    assert sum(names["reports"][client].cost for client in names["chosen"]) <= 5.0
+    assert caplog.messages == ["no policies yet, so fresh ones, for berlin-7"]
+    again = ClientSelector.load("selector.safetensors")
+    as_mappings = {client: asdict(report) for client, report in names["reports"].items()}
+    assert again.select(as_mappings, 5.0) == names["selector"].select(names["reports"], 5.0)
+
+
+def test_suggestions_are_what_select_goes_by_and_leave_no_trace(federated, tmp_path):
+    selector = ClientSelector.load(federated)
+    reports = {name: {"accuracy": a, "samples": 10, "cost": 1.0} for name, a in (("x", 0.1), ("y", 0.5), ("z", 0.9))}
+    for _ in range(3):
+        selector.select(reports, 1.0)
+        selector.report(["x"], rewards=5.0)
+        selector.save(tmp_path / "before")
+        seen = {**reports, "new": {"accuracy": 0.4, "samples": 10, "cost": 1.0}}
+        scores = selector.suggestions(seen, 1.0)
+        selector.save(tmp_path / "after")
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert (
+            max(scores, key=scores.get) == ClientSelector.load(tmp_path / "after").select(seen, 1.0, explore=False)[0]
+        )
+
+
+def test_a_score_that_is_none_names_its_client(federated):
+    selector = ClientSelector.load(federated)
+    selector._parts.prior = None
+    selector.select(report_fields(), 1.0)
+    selector._parts.trainer.policies.flat[:] = np.nan
+    with pytest.raises(ValueError, match="the policy of 'a' has diverged"):
+        selector.select(report_fields(), 1.0)

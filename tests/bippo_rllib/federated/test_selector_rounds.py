@@ -1,0 +1,237 @@
+"""Rounds of a deployed selector without an algorithm: what is refused changes nothing, and who is away has left."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_selector import toy_reports, toy_selector, used_selector
+
+from bippo_rllib import ClientSelector, Report, Reward
+from bippo_rllib.federated.selector_file import pack
+
+
+def bits(selector: ClientSelector) -> bytes:
+    """All that it holds."""
+    return pack(selector._parts)
+
+
+#: In the middle of a run; copied, not changed.
+USED = used_selector()
+USED.select(toy_reports(), 2.0)
+NUMBERS = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1.0,
+    -1e-9,
+    1.5,
+    1e39,
+    1e308,
+    10**400,
+    "many",
+    "",
+    None,
+    [],
+    {},
+    b"1",
+    object(),
+]
+GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]
+ENTRIES = st.sampled_from(["accuracy", "samples", "cost", "observation", "trained"])
+CLIENTS = st.sampled_from(["client_000", "client_001", "client_001#1", "stranger", "\ud800", 3, ("site", 1), math.nan])
+BAD_REPORTS = st.dictionaries(
+    CLIENTS,
+    st.one_of(
+        st.dictionaries(ENTRIES, st.sampled_from(GIVEN)),
+        st.builds(Report, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
+        st.just({"accuracy": 0.5, "samples": 10, "cost": 1.0}),
+    ),
+    max_size=4,
+)
+OF_CLIENTS = st.dictionaries(CLIENTS, st.sampled_from([0.5, 0.5, *NUMBERS]), max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    reports=BAD_REPORTS,
+    budget=st.sampled_from([2.0, 2.0, 2.0, 0.0, math.inf, *NUMBERS]),
+    explore=st.sampled_from([None, True, False]),
+    reward=st.sampled_from([None, Reward()]),
+)
+def test_a_refused_selection_changes_nothing(reports, budget, explore, reward):
+    selector = copy.deepcopy(USED)
+    selector._parts.reward = reward
+    before = bits(selector)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            chosen = selector.select(reports, budget, explore=explore)
+        except ValueError as error:
+            assert bits(selector) == before and "\n" not in str(error)
+        else:
+            assert set(map(id, chosen)) <= set(map(id, reports))
+
+
+def test_an_update_that_diverges_is_refused_and_the_round_can_be_reported_once_more():
+    selector = copy.deepcopy(USED)
+    with pytest.raises(ValueError, match=r"what 'client_00\d' would learn from the rewards .* is no number"):
+        for _ in range(2):  # one of two fills the batches
+            selector.report(sorted(toy_reports()), rewards=3e38)
+            before = bits(selector)
+            selector.select(toy_reports(), 3.0)
+    assert bits(selector) == before
+    selector.report([], rewards=0)
+    assert len(selector.select(toy_reports(), 3.0)) == 3
+
+
+def test_scores_that_are_no_numbers_are_refused_in_the_last_step_of_all():
+    """After the update and with new policies, which are not kept: squares of what the prior reads overflow."""
+    selector = copy.deepcopy(USED)
+    selector._parts.prior.key = "reading"
+    reports = {**toy_reports(), "new": toy_reports()["client_000"]}
+    reports = {client: {**report, "reading": 1e300 if client == "new" else 1.0} for client, report in reports.items()}
+    for _ in range(2):
+        selector.report(sorted(toy_reports()), rewards=1.0)
+        before = bits(selector)
+        with warnings.catch_warnings(), pytest.raises(ValueError, match="'client_000' has score nan"):
+            warnings.simplefilter("error")
+            selector.select(reports, 2.0)
+        assert bits(selector) == before
+        selector.select({client: {**report, "reading": 1.0} for client, report in toy_reports().items()}, 3.0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    selected=st.lists(CLIENTS, max_size=3),
+    accuracies=st.one_of(st.none(), OF_CLIENTS),
+    effects=st.one_of(st.none(), st.none(), OF_CLIENTS),
+    rewards=st.one_of(st.none(), st.none(), OF_CLIENTS, st.sampled_from(NUMBERS)),
+    reward=st.sampled_from([None, Reward(), Reward("accuracy_target", 1e308, 0.0), Reward("leave_one_out", 1e308)]),
+)
+def test_a_refused_report_changes_nothing(selected, accuracies, effects, rewards, reward):
+    selector = copy.deepcopy(USED)
+    selector._parts.reward = reward
+    before = bits(selector)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        warnings.filterwarnings("ignore", message=".* now learn from another reward")
+        try:
+            selector.report(selected, accuracies, effects=effects, rewards=rewards)
+        except ValueError as error:
+            assert bits(selector) == before and "\n" not in str(error)
+        else:
+            assert [accuracies, effects, rewards].count(None) == 2
+
+
+@pytest.mark.parametrize("client", ["\ud800", "client_000"])
+def test_a_refused_addition_or_removal_changes_nothing(client):
+    selector = toy_selector()
+    before = bits(selector)
+    if client == "client_000":
+        selector.add(client)  # is there
+    else:
+        with pytest.raises(ValueError, match="half of a surrogate pair"):
+            selector.add(client)
+        with pytest.raises(ValueError, match="there is no policy"):
+            selector.remove(client)
+    assert bits(selector) == before
+
+
+def test_suggestions_write_nowhere():
+    """Every array and every record is the very one of before, and all arrays may be read-only."""
+    selector = used_selector()
+    selector.select(toy_reports(), 3.0)
+    selector.report(sorted(toy_reports()), rewards=1.0)
+    parts, before = selector._parts, bits(selector)
+    held = {name: id(value) for name, value in vars(parts).items()}
+    rows = parts.trainer.policies.flat
+    parts.last.rewards.flags.writeable = False
+    for array in vars(parts.trainer.buffer).values():
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    scores = selector.suggestions({**toy_reports(accuracy=0.6), "new": toy_reports()["client_000"]}, 2.0)
+    assert {name: id(value) for name, value in vars(parts).items()} == held and parts.trainer.policies.flat is rows
+    assert bits(selector) == before and list(scores) == [*toy_reports(), "new"]
+
+
+def test_suggestions_are_those_of_the_update_that_select_will_make():
+    selector = used_selector()
+    for number in range(4):  # of which every other one fills a batch
+        selector.select(toy_reports(), 3.0)
+        selector.report(sorted(toy_reports()), rewards=float(number))
+        unlearned = copy.deepcopy(selector)
+        unlearned._parts.last.rewards[:] = math.nan
+        seen = selector.suggestions(toy_reports(), 2.0)
+        twin = copy.deepcopy(selector)
+        twin.select(toy_reports(), 2.0)
+        learned = twin._parts.trainer.policies.flat.equal(selector._parts.trainer.policies.flat)
+        assert (seen == unlearned.suggestions(toy_reports(), 2.0)) == learned
+        if not learned:
+            weights, record = twin._parts.trainer.policies.flat, selector._parts.prior.record
+            selector._parts.trainer.policies.flat[:] = weights
+            selector._parts.prior.record = record
+            selector._parts.last.rewards[:] = math.nan
+            assert selector.suggestions(toy_reports(), 2.0) == seen
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("reports", [{}, {"other": {"accuracy": 0.1, "samples": 10, "cost": 1.0}}])
+def test_who_is_away_for_a_round_has_left_whether_or_not_anybody_is_there(tmp_path, reports, stored):
+    """What it did is not learned from, and its sequence of participations ends; also through a file."""
+    selector = toy_selector(3)
+    everyone = sorted(toy_reports())
+    for number in range(2):  # one participation waits, and another would fill the batch
+        selector.select(toy_reports(), 3.0)
+        selector.report(everyone, rewards=1.0)
+        assert selector._parts.trainer.buffer.counts[:3].tolist() == [number] * 3
+    assert not selector._parts.trainer.buffer._ends[:3, 0].any()
+    selector.select(reports, 3.0)
+    if stored:
+        selector.save(tmp_path / "file")
+        selector = ClientSelector.load(tmp_path / "file")
+    selector.report([], rewards=0.0)
+    selector.report([], {}) if not reports else None
+    with pytest.raises(ValueError, match="cannot have trained: no such clients in the last select"):
+        selector.report(everyone, rewards=1.0)
+    selector.select(toy_reports(accuracy=0.9), 3.0)
+    buffer = selector._parts.trainer.buffer
+    assert buffer.counts[:3].tolist() == [1] * 3 and buffer._ends[:3, 0].all()
+    assert selector._parts.last.observations[:, 4].tolist() == [0.0] * 3  # nobody trained in the round before
+
+
+@pytest.mark.parametrize("value", [3.5e38, 1e39, -1e300, 1e308])
+def test_numbers_beyond_float32_are_refused_without_a_warning(value):
+    selector, other = toy_selector(), toy_selector(obs_dim=2, prior=None)
+    selector.select(toy_reports(), 3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"'client_000' has reward = .*; expected a finite number"):
+            selector.report(["client_000"], rewards=value)
+        with pytest.raises(ValueError, match=r"'a' has observation = .*; expected 2 finite numbers"):
+            other.select({"a": {"observation": [value, 0.0], "cost": 1.0}}, 1.0)
+        selector.select(toy_reports(cost=abs(value)), 1e-5)  # a share of the budget that no float32 holds
+
+
+def test_another_reward_than_the_one_trained_on_is_warned_of():
+    for reward, reported in (
+        (Reward(), {"effects": {"client_000": 0.1}}),
+        (Reward("leave_one_out"), {"accuracies": {}}),
+    ):
+        selector = toy_selector(reward=reward)
+        selector.select(toy_reports(), 3.0)
+        with pytest.warns(UserWarning, match=f"policies trained on {reward.name} now learn from another reward"):
+            selector.report(["client_000"], **reported)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "target"), [("best", 64.0, 0.8), ("leave_one_out", 0.0, 0.8), ("", 64.0, 2.0)]
+)
+def test_a_reward_out_of_range_is_refused(name, base, target):
+    with pytest.raises(ValueError, match="reward"):
+        Reward(name, base, target)

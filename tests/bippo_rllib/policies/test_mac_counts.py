@@ -1,0 +1,138 @@
+"""MACs of selection and training: on the real modules, and in golden values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from row_factory import make_rows, write_trial
+
+from bippo_rllib import BippoConfig, central_policy_macs, count_macs, policy_macs
+from bippo_rllib.baselines.central.policy import CentralPolicy
+from bippo_rllib.policies.client_policy import ClientPolicy
+from experiments.methods import METHODS
+from experiments.report import command, macs
+from experiments.report.macs_page import fl_models, methods_macs
+from experiments.report.numbers import power_of_ten
+from experiments.report.results import read_results
+from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
+from experiments.results.run_info import RunInfo, write_run_info
+from experiments.results.selector_network import SelectorNetwork
+from experiments.study.selector_macs import network_of
+
+RECORD = FederationRecord(
+    ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]
+)
+
+
+def _counted(module: ClientPolicy | CentralPolicy, inputs: int) -> int:
+    example = torch.zeros(1, inputs)
+    return count_macs(module.actor, example) + count_macs(module.critic, example)
+
+
+def test_real_modules_cost_what_the_closed_forms_say() -> None:
+    spaces = {"observation_space": gym.spaces.Box(-np.inf, np.inf, (5,)), "action_space": gym.spaces.Discrete(2)}
+    model = {"hidden_size": 128, "seed": 0}
+    own = ClientPolicy(**spaces, model_config={**model, "policy_id": "client_000"})
+    # Actor 5*128 + 128*2 = 896, critic 5*128 + 128*1 = 768.
+    assert _counted(own, 5) == policy_macs() == 896 + 768 == 1664
+    for num_clients, expected in ((20, 23_424), (48, 55_680), (1000, 1_152_384)):
+        central = CentralPolicy(**spaces, model_config={**model, "shared_observations": 1})
+        central.set_clients([f"client_{client:04d}" for client in range(num_clients)])
+        assert _counted(central, central.layout.obs_dim) == central_policy_macs(num_clients) == expected
+
+
+def test_a_convolution() -> None:
+    # 3 input channels, 8 output channels, 3x3 kernel, 10x10 outputs.
+    assert count_macs(torch.nn.Conv2d(3, 8, 3, padding=1), torch.zeros(1, 3, 10, 10)) == 3 * 8 * 9 * 100
+
+
+def test_ratios_to_the_central_networks() -> None:
+    assert [int(macs.central_ratio(n)) for n in (20, 48, 1000)] == [14, 33, 692]
+
+
+def test_federated_models() -> None:
+    models = fl_models()
+    # 1,200 samples, 5 epochs, forward and twice that backward.
+    assert models["fashion-mnist"] == (ModelRecord("cnn", 431_080, 2_293_000), 3 * 2_293_000 * 1200 * 5)
+    assert models["cifar10"][0] == ModelRecord("resnet18", 11_173_962, 555_422_720)
+
+
+def test_defaults_are_the_algorithms() -> None:
+    config = BippoConfig()
+    assert (config.num_epochs, config.hidden_size) == (macs.RL_EPOCHS, macs.HIDDEN_SIZE)
+
+
+def test_a_round_of_each_kind_of_method() -> None:
+    # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
+    trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
+    bippo, fppo, poc = (
+        macs.round_macs(name, pd.DataFrame(trial), RECORD, macs.recorded_network(None, name, ""))
+        for name, trial in zip(("bippo", "fppo", "poc"), trials, strict=True)
+    )
+    assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
+    assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
+    assert (poc.network, poc.rl_training, poc.fl_per_rl) == (None, None, None)
+    assert bippo.fl_per_rl == pytest.approx(165_000 / 39_936)
+
+
+def test_training_scales_with_participants_and_settings() -> None:
+    all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
+    one_trains = pd.DataFrame(make_rows([0.5]))
+    network = SelectorNetwork(central=False, epochs=2, hidden_size=64, critic=True)
+    both, one = (macs.round_macs("bippo", rows, None, network) for rows in (all_train, one_trains))
+    assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)
+    assert one.fl_training is None
+
+
+def test_figures_of_the_page_and_powers_of_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--macs", str(tmp_path / "page")]) == 0
+    text = (tmp_path / "page" / "macs.md").read_text()
+    assert "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |" in text
+    assert (tmp_path / "page" / "macs.svg").exists()
+    assert power_of_ten(8.33e12) == "8.3·10¹²"
+
+
+def test_searched_networks_and_a_missing_critic_are_counted(tmp_path: Path) -> None:
+    settings = {"": "bippo-r", "hidden_size=32 lr=0.1": "bippo", "hidden_size=64 use_critic=False": "bippo"}
+    for setting, method in settings.items():
+        write_trial(tmp_path, make_rows([0.5] * 2, method, setting=setting))
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, ["bippo", "bippo-r"], [7], search={"lr": "uniform(0, 1)"}))
+    found = methods_macs(read_results([tmp_path]))
+    assert [(each.method, each.network) for each in found] == [
+        ("bippo", policy_macs(hidden_size=32)),
+        ("bippo", policy_macs(hidden_size=64, critic=False)),
+        ("bippo-r", 896),
+    ]
+
+
+def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) -> None:
+    for method in ("mine.turn", "mine.small", "mine.central", "mine.older"):
+        write_trial(tmp_path, make_rows([0.5] * 2, method))
+    small, central = SelectorNetwork(False, 4, 32, False), SelectorNetwork(True, 8, 128, True)
+    networks = {"mine.turn": [None], "mine.small": [small], "mine.central": [central]}
+    methods = ["mine.turn", "mine.small", "mine.central", "mine.older"]
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, methods, [7], networks=networks))
+    found = {each.method: (each.network, each.rl_training) for each in methods_macs(read_results([tmp_path]))}
+    passes = policy_macs(hidden_size=32, critic=False), central_policy_macs(2)
+    assert found == {
+        "mine.turn": (None, None),
+        "mine.small": (passes[0], 3 * 4 * passes[0]),
+        "mine.central": (passes[1], 3 * 8 * passes[1]),
+        "mine.older": (None, None),
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_networks_that_are_known_by_name_are_those_of_the_configuration(method: str) -> None:
+    assert macs.recorded_network(None, method, "") == network_of(METHODS[method].make_config())
+
+
+@pytest.mark.parametrize("setting", ["num_epochs=[1]", "num_epochs=0", "hidden_size='x'", "num_epochs=1e99"])
+def test_a_setting_that_no_network_has_is_refused_in_one_line(setting: str) -> None:
+    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+        macs.recorded_network(None, "bippo", setting)

@@ -1,0 +1,117 @@
+"""What `bippo_rllib` and `envs` must both know and may not import from each other: held equal here."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quick_federation import TINY, NullExecutor, quick
+
+import envs
+from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking, Reward
+from bippo_rllib.federated import observing
+from bippo_rllib.federated.flower.node_reports import CLIENT, client_of
+from bippo_rllib.federated.rewards import REWARD_NAMES, reward_of
+from bippo_rllib.selection import budget_sampler
+from envs import FederationConfig, observation
+from envs.agent_ids import agent_id, client_name, client_names
+from envs.rules import budget
+from envs.rules.churn import ChurnEvent
+from envs.rules.reward import REWARDS
+from envs.training import aggregation
+
+REWARD_FIELDS = ("reward", "reward_base", "reward_target")
+
+
+def test_both_allow_for_the_same_rounding() -> None:
+    assert budget_sampler.BUDGET_TOLERANCE == budget.BUDGET_TOLERANCE == 1e-9
+
+
+def test_a_selector_knows_the_rewards_of_a_federation_by_name_and_their_defaults() -> None:
+    assert set(REWARD_NAMES) == set(REWARDS)
+    assert reward_of(quick()) == Reward() == Reward(*(getattr(FederationConfig(), name) for name in REWARD_FIELDS))
+    assert reward_of(quick(reward="leave_one_out", reward_base=2.0)) == Reward("leave_one_out", 2.0)
+    assert [reward_of(other) for other in (None, SimpleNamespace(config={"reward": 1}), SimpleNamespace())] == [
+        None
+    ] * 3
+
+
+@pytest.mark.parametrize("excess", [0.0, 5e-10, 9.9e-10, 1.01e-9, 2e-9])
+def test_a_selection_that_the_sampler_makes_is_one_that_the_environment_takes(excess: float) -> None:
+    """Three costs that make up the budget, but for an excess around the tolerance."""
+    costs, limit = [1.0, 2.0, 4.0 + 7.0 * excess], 7.0
+    selected = BudgetSampler("greedy", seed=0).select([0.9, 0.8, 0.7], costs, limit)
+    assert (len(selected) == 3) == budget.fits(sum(costs), limit) == (excess < 1e-9)
+
+
+def test_infos_hold_what_the_config_reads_by_default() -> None:
+    config, env = BippoConfig(), quick(with_loss=True, cpu_freq_hz=(7e8, 1.5e9, 1.5e9, 1.5e9))
+    infos = list(env.reset(seed=1)[1].values())
+    assert [info[config.cost_key] for info in infos] == env.costs_j.tolist()
+    assert [info[config.budget_key] for info in infos] == [env.budget_j] * 4
+    assert [info[config.size_key] for info in infos] == [20] * 4
+    assert [info[config.failed_key] for info in infos] == [False] * 4
+    for ranking in (InfoRanking, config.rank_by):
+        assert all(inspect.signature(ranking).parameters["score_key"].default in info for info in infos)
+
+
+class OneFails(NullExecutor):
+    """The work of client 1 is always lost."""
+
+    def train(self, weights, clients, key, epochs):
+        trained = super().train(weights, [client for client in clients if client != 1], key, epochs)
+        return aggregation.merged([trained, aggregation.without(aggregation.ClientFailure(1, "lost"), weights)])
+
+
+def test_infos_say_whose_work_was_lost_under_the_key_that_the_config_reads() -> None:
+    env = envs.FederatedRounds(envs.FederationConfig(**TINY, on_client_failure="drop"), OneFails)
+    env.reset(seed=1)
+    infos = env.step({"client_000": 1, "client_001": 1})[-1]
+    failed = [agent for agent, info in infos.items() if info[BippoConfig().failed_key]]
+    assert failed == ["client_001"] and env.last_round.failed == (1,)
+
+
+@pytest.mark.parametrize("stay", [1, 2, 12])
+def test_every_stay_of_a_client_has_the_clients_policy(stay: int) -> None:
+    agent = agent_id("client_003", stay)
+    assert BippoConfig().policy_mapping_fn(agent) == client_name(agent) == "client_003"
+
+
+def test_agents_of_a_federation_act_with_a_policy_for_each_client() -> None:
+    events = (ChurnEvent(1, 0, "leave"), ChurnEvent(2, 0, "join"), ChurnEvent(1, 3, "join"))
+    agents = quick(churn=events).possible_agents
+    policy_of = BippoConfig().policy_mapping_fn
+    assert [policy_of(agent) for agent in agents] == [f"client_{client:03d}" for client in (0, 0, 1, 2, 3)]
+
+
+def test_a_flower_client_has_the_policy_of_the_client_with_its_number() -> None:
+    assert [client_of(99, {CLIENT: client}) for client in range(1000)] == client_names(1000)
+
+
+SHARES = st.floats(0.0, 1.0)
+CLIENTS = st.lists(
+    st.tuples(SHARES, st.integers(1, 10**6), st.floats(0.0, 1e9), st.booleans(), st.booleans()), min_size=1, max_size=40
+)
+
+
+@given(clients=CLIENTS, budget_j=st.one_of(st.floats(0.0, 1e9), st.just(math.inf)), high=st.floats(0.0, 10.0, width=32))
+def test_a_selector_makes_of_reports_what_agents_observe(clients, budget_j, high):
+    """Of the live ones, whatever size and accuracy those have that are away."""
+    *columns, away = (np.array(column) for column in zip(*clients, strict=True))
+    live = np.flatnonzero(~away)
+    if not len(live):
+        return
+    accuracies, samples, costs, trained = columns
+    state = SimpleNamespace(accuracies=accuracies, live=tuple(live.tolist()), costs_j=costs, participated=trained)
+    bounds = observation.observation_space(high).high
+    with np.errstate(over="ignore"):
+        expected = observation.observation_rows(state, live, samples, budget_j, bounds)
+        rows = observing.observation_rows(
+            *(column[live] for column in columns), budget=budget_j, largest=float(samples.max()), high=bounds
+        )
+    assert rows.dtype == expected.dtype and rows.tobytes() == expected.tobytes()
