@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bippo_rllib.bippo import Bippo as Bippo
     from bippo_rllib.config import BippoConfig as BippoConfig
     from bippo_rllib.federated.client_selector import ClientSelector as ClientSelector
-    from bippo_rllib.federated.reports import Report as Report
+    from bippo_rllib.federated.reports import ClientReport as ClientReport
     from bippo_rllib.federated.rewards import Reward as Reward
     from bippo_rllib.policies.macs import central_policy_macs as central_policy_macs
     from bippo_rllib.policies.macs import count_macs as count_macs
@@ -40,7 +40,7 @@ _HOME = {
     "EpisodeEnvRunner": "runners.episode_env_runner",
     "InfoRanking": "selection.info_ranking",
     "ParallelEnvAdapter": "runners.parallel_env",
-    "Report": "federated.reports",
+    "ClientReport": "federated.reports",
     "Reward": "federated.rewards",
     "RepresentativenessPrior": "selection.prior",
     "SetScore": "selection.set_score",

@@ -30,9 +30,9 @@ class ClientSelector:
 
         selector = ClientSelector.load("results/.../bippo-r-seed7")
         while training:
-            chosen = selector.select(reports, budget)
+            chosen = selector.select(reports, budget_j)
             ...  # one round of FL with the chosen clients
-            selector.report(chosen, accuracies)  # leave it out to select without learning
+            selector.update(chosen, accuracies)  # without accuracies nothing is learned
 
     A client's id may be anything hashable: its policy is named by its text up to ``#``, so that ``3`` has the policy
     ``"3"``, and a client that returns as ``"client_003#1"`` that of ``"client_003"``.
@@ -68,7 +68,7 @@ class ClientSelector:
     from_checkpoint = load
 
     def save(self, path: str | Path) -> None:
-        """Writes everything into one file, also between ``select`` and ``report``.
+        """Writes everything into one file, also between ``select`` and ``update``.
 
         Args:
             path: The file; one that is there is replaced at once.
@@ -119,36 +119,40 @@ class ClientSelector:
             raise ValueError(f"there is no policy of {client!r} to remove")
         self._parts.trainer.remove_policy(policy_of(client))
 
-    def suggestions(self, reports: Reports, budget: float) -> dict[Any, float]:
-        """Returns what ``select`` would go by: each client's P(participate), with the prior where there is one.
+    def suggestions(self, reports: Reports, budget_j: float) -> dict[Any, float]:
+        """Returns the scores that ``select`` would pick by: each client's P(participate), adjusted by a prior if any.
 
-        Learns and records nothing. Arguments and errors are those of ``select``.
+        Neither learns nor records anything. Arguments and errors are those of ``select``.
         """
-        observed = observe(self._parts, reports, budget)
+        observed = observe(self._parts, reports, budget_j)
         return dict(zip(observed.clients, predict(self._parts, observed).scores.tolist(), strict=True))
 
-    def select(self, reports: Reports, budget: float, *, explore: bool | None = None) -> list[Any]:
-        """Selects the clients to train in this round, in the order picked; their summed cost fits the budget.
+    def select(self, reports: Reports, budget_j: float, *, explore: bool | None = None) -> list[Any]:
+        """Selects the clients to train in this round; their summed cost never exceeds the budget.
 
-        If the last round was reported, policies learn from it first: these reports show what it led to. A client
-        without a policy gets a fresh one. With no reports all clients have left, and nobody is selected.
+        Policies first learn from the last round if ``update`` gave it rewards, since these reports show what it led to.
+        A client without a policy gets a fresh one. An empty ``reports`` means that all clients have left.
 
         Args:
-            reports: Of all clients that are available, see ``Reports``.
-            budget: What the round may spend, at least 0; ``math.inf`` lifts the limit.
-            explore: If False, the best are picked and nothing is tried out; as the method does by default.
+            reports: Reports of all available clients, see ``Reports``.
+            budget_j: Joules, or whatever the unit of the costs is, that the round may spend, at least 0; ``math.inf``
+                lifts the limit.
+            explore: If False, picks the best and explores nothing; by default as the method does.
+
+        Returns:
+            The selected clients, in the order picked.
 
         Raises:
-            ValueError: For a number that is missing or out of range, which is named with its client. The selector is
-                then as it was.
+            ValueError: For a number that is missing or out of range; the message names the client. The selector is
+                unchanged then.
         """
         parts = self._parts
-        observed = observe(parts, reports, budget)
+        observed = observe(parts, reports, budget_j)
         prediction = predict(parts, observed)
         picked = parts.sampler.select(
             prediction.scores,
-            observed.costs,
-            observed.budget,
+            observed.costs_j,
+            observed.budget_j,
             parts.explore if explore is None else explore,
             names=[repr(client) for client in observed.clients],
         )
@@ -166,31 +170,35 @@ class ClientSelector:
         )
         return [observed.clients[i] for i in picked]
 
-    def report(
+    def update(
         self,
-        selected: Collection[Any],
+        trained: Collection[Any],
         accuracies: Mapping[Any, float] | None = None,
         *,
         effects: Mapping[Any, float] | None = None,
         rewards: Mapping[Any, float] | float | None = None,
     ) -> None:
-        """Reports how the round went that ``select`` began. Policies of clients that stay learn from it in the next.
+        """Records who trained in the round that ``select`` started, and what it was rewarded with.
+
+        Policies of the clients that are still available learn from it in the next ``select``. Without accuracies,
+        effects and rewards nothing is learned. A second call replaces the first.
 
         Args:
-            selected: Clients that trained and whose work counted, whether or not ``select`` chose them.
-            accuracies: After the round, by client. The reward of all is the one trained on, of the means over clients
-                with an accuracy before and after; of their change for methods trained on effects.
-            effects: Instead, leave-one-out, what ``bippo-r`` is trained on: for each of ``selected`` the mean accuracy
-                of the new model minus that of the model averaged without it.
-            rewards: Instead, rewards of another kind: one for all, or by client.
+            trained: Clients that trained and whose update was aggregated, whether or not ``select`` chose them.
+            accuracies: Accuracies after the round, by client. All participants get the reward of the change of the
+                mean over the clients with an accuracy before and after.
+            effects: Each participant's effect on the mean accuracy, in [-1, 1], such as ``bippo-r`` is trained with:
+                the mean accuracy of the new model minus that of the model averaged without the participant.
+            rewards: Rewards of another kind: one for all, or by client.
 
         Raises:
-            ValueError: If no round was begun, for clients that were not in it, for numbers that are missing or out of
-                range, and where the reward trained on is not known. The selector is then as it was.
+            ValueError: If no round was started, for more than one kind of reward, for clients that were not in the
+                reports, for numbers that are missing or out of range, and where the reward function is not known. The
+                selector is unchanged then.
         """
         if self._parts.last is None:
-            raise ValueError("there is no round to report; call select first")
-        self._parts.last.set_rewards(list(selected), accuracies, effects, rewards, self.reward)
+            raise ValueError("there is no round to update; call select first")
+        self._parts.last.set_rewards(list(trained), accuracies, effects, rewards, self.reward)
         given = effects if accuracies is None else accuracies
         if given is not None and self.reward and (self.reward.name in OWN_EFFECT) != (effects is not None):
             warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)

@@ -25,35 +25,37 @@ class LastRound:
     log_probs: np.ndarray  #: ``float32[N]`` log pi(participate | s)
     accuracies: np.ndarray  #: ``float64[N]`` before the round; NaN where none was reported
     trained: np.ndarray  #: ``bool[N]``
-    rewards: np.ndarray  #: ``float32[N]``; NaN for those that did not train, and for all until ``set_rewards``
+    rewards: np.ndarray  #: ``float32[N]``; NaN for a policy that learns nothing from the round
 
     def set_rewards(
         self,
-        selected: Collection[Any],
+        trained: Collection[Any],
         accuracies: Mapping[Any, float] | None,
         effects: Mapping[Any, float] | None,
         rewards: Mapping[Any, float] | float | None,
         formula: Reward | None,
     ) -> None:
-        """Sets who trained and the reward of each; see ``ClientSelector.report``.
+        """Sets who trained and the reward of each; see ``ClientSelector.update``.
 
         Args:
-            selected: Who trained.
-            accuracies: Of all clients after the round.
-            effects: By client that trained.
-            rewards: One for all, or by client.
-            formula: What turns accuracies and effects into rewards; None if it is not known.
+            trained: Clients that trained.
+            accuracies: Accuracies of all clients after the round.
+            effects: Effects of the clients that trained.
+            rewards: One reward for all, or by client.
+            formula: Reward function of accuracies and effects; None if it is not known.
         """
-        if [accuracies, effects, rewards].count(None) != 2:
-            raise ValueError("give one of accuracies, effects and rewards")
-        index = self._index_of(selected)
+        if [accuracies, effects, rewards].count(None) < 2:
+            raise ValueError("give at most one of accuracies, effects and rewards")
+        index = self._index_of(trained)
         if accuracies is not None:
             rewards = self._team_reward(_known(formula), accuracies) if self.policy_ids else 0.0
         elif effects is not None:
             of_effect = _known(formula).of_effect
-            rewards = {c: of_effect(checked_number(c, effects.get(c), "effect", EFFECT)) for c in selected}
-        by_client = rewards if isinstance(rewards, Mapping) else dict.fromkeys(selected, rewards)
-        values = [checked_number(client, by_client.get(client), "reward", REWARD) for client in selected]
+            rewards = {c: of_effect(checked_number(c, effects.get(c), "effect", EFFECT)) for c in trained}
+        by_client = rewards if isinstance(rewards, Mapping) else dict.fromkeys(trained, rewards)
+        values = [math.nan] * len(index)
+        if rewards is not None:
+            values = [checked_number(client, by_client.get(client), "reward", REWARD) for client in trained]
         self.trained[:], self.rewards[:] = False, math.nan
         self.trained[index], self.rewards[index] = True, values
 

@@ -12,8 +12,8 @@ import numpy as np
 from bippo_rllib.federated.last_round import LastRound
 from bippo_rllib.federated.reports import (
     ACCURACY,
-    COST,
-    SAMPLES,
+    COST_J,
+    NUM_SAMPLES,
     Reports,
     check_name,
     checked_budget,
@@ -24,7 +24,7 @@ from bippo_rllib.federated.reports import (
 from bippo_rllib.federated.selector_parts import SelectorParts
 from bippo_rllib.policies.agents import policy_of
 
-#: Numbers that policies see of a ``Report``.
+#: Numbers that policies see of a ``ClientReport``.
 OBSERVATION_SIZE = 5
 
 
@@ -35,14 +35,14 @@ class Observed:
     clients: list[Any]
     ids: list[str]  #: of their policies
     observations: np.ndarray  #: ``float32[N, obs_dim]``
-    budget: float
-    costs: np.ndarray  #: ``float64[N]``
+    budget_j: float
+    costs_j: np.ndarray  #: ``float64[N]``
     accuracies: np.ndarray  #: ``float64[N]``; NaN where none was reported
     prior_reports: np.ndarray | None  #: ``float64[N]`` what the prior reads; None without a prior
     largest: float  #: samples of the largest client so far
 
 
-def observe(parts: SelectorParts, reports: Reports, budget: float) -> Observed:
+def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed:
     """Reads all that a round is selected by.
 
     Accuracies and samples are those of FL, with their ranges, only where observations are made of them or a reward is
@@ -51,9 +51,9 @@ def observe(parts: SelectorParts, reports: Reports, budget: float) -> Observed:
     Raises:
         ValueError: For a number that is missing or out of range, which is named with its client.
     """
-    budget = checked_budget(budget)
+    budget_j = checked_budget(budget_j)
     clients, ids = _in_order(reports)
-    costs = numbers(reports, clients, "cost", COST)
+    costs_j = numbers(reports, clients, "cost_j", COST_J)
     given, size = entries(reports, clients, "observation"), len(parts.observation_high)
     accuracies, largest = np.full(len(clients), np.nan), parts.largest
     if any(observation is not None for observation in given):
@@ -66,23 +66,23 @@ def observe(parts: SelectorParts, reports: Reports, budget: float) -> Observed:
         raise ValueError(f"the policies were trained on {size} numbers; each report needs them as its observation")
     else:
         accuracies = numbers(reports, clients, "accuracy", ACCURACY)
-        samples = numbers(reports, clients, "samples", SAMPLES)
+        samples = numbers(reports, clients, "num_samples", NUM_SAMPLES)
         largest = max(largest, float(samples.max()))
         trained = _trained(parts.last, ids, entries(reports, clients, "trained"))
         observations = observation_rows(
-            accuracies, samples, costs, trained, budget=budget, largest=largest, high=parts.observation_high
+            accuracies, samples, costs_j, trained, budget_j=budget_j, largest=largest, high=parts.observation_high
         )
     prior_reports = None if parts.prior is None else numbers(reports, clients, parts.prior.key)
-    return Observed(clients, ids, observations, budget, costs, accuracies, prior_reports, largest)
+    return Observed(clients, ids, observations, budget_j, costs_j, accuracies, prior_reports, largest)
 
 
 def observation_rows(
     accuracies: np.ndarray,
     samples: np.ndarray,
-    costs: np.ndarray,
+    costs_j: np.ndarray,
     trained: np.ndarray,
     *,
-    budget: float,
+    budget_j: float,
     largest: float,
     high: np.ndarray,
 ) -> np.ndarray:
@@ -94,9 +94,9 @@ def observation_rows(
     Args:
         accuracies: ``float64[N]``.
         samples: ``float64[N]``.
-        costs: ``float64[N]``.
+        costs_j: ``float64[N]``.
         trained: ``bool[N]``.
-        budget: What the round may spend.
+        budget_j: What the round may spend.
         largest: Samples of the largest client there is.
         high: ``float32[5]`` upper bounds of the environment's observations, at which they are cut off.
 
@@ -108,7 +108,7 @@ def observation_rows(
     rows[:, 1] = samples / largest
     rows[:, 2] = accuracies
     with np.errstate(over="ignore"):  # what is too large for a float is cut off as well
-        rows[:, 3] = 0.0 if math.isinf(budget) else costs / budget if budget else 1.0
+        rows[:, 3] = 0.0 if math.isinf(budget_j) else costs_j / budget_j if budget_j else 1.0
     rows[:, 4] = trained
     return np.minimum(rows, high, out=rows)
 

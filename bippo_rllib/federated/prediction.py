@@ -90,8 +90,8 @@ def _check_learned(trainer: PolicyTrainer) -> None:
     diverged = (~torch.stack(finite).all(dim=0)).nonzero().flatten().tolist()
     if diverged:
         raise ValueError(
-            f"what {trainer.policies.ids[diverged[0]]!r} would learn from the rewards reported last is no number; "
-            "report the round once more, with smaller ones, or report([], rewards=0) to learn nothing from it"
+            f"what {trainer.policies.ids[diverged[0]]!r} would learn from the last rewards is not finite; "
+            "call update again with smaller ones, or without any to learn nothing from the round"
         )
 
 

@@ -14,30 +14,31 @@ from bippo_rllib.federated.record_fields import is_unicode
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a server knows of a client that is available in a round.
+class ClientReport:
+    """What a server knows of a client that is available in a round, by the names of the environment's infos.
 
     Attributes:
-        accuracy: Of the global model on the client's own test data, in [0, 1].
-        samples: Training samples, above 0.
-        cost: What training it in this round costs, in the unit of the budget, at least 0.
-        loss: Read only by a prior with the key ``loss``.
-        trained: Whether it trained in the last round; None for as the selector remembers.
+        accuracy: Accuracy of the global model on the client's test data, in [0, 1].
+        num_samples: Number of the client's training samples, at least 1.
+        cost_j: Joules that training the client costs in this round, at least 0. Any other unit will do if the budget
+            has it too.
+        loss: Loss of the global model on the client's data; read only by a prior with the key ``loss``.
+        trained: Whether the client trained in the last round; None to use what the selector recorded.
     """
 
     accuracy: float
-    samples: int
-    cost: float
+    num_samples: int
+    cost_j: float
     loss: float | None = None
     trained: bool | None = None
 
 
-#: By client: a ``Report``, or a mapping with its entries. A client of another environment than ``FederatedRounds`` has
-#: under ``observation`` what its policy was trained on, beside its ``cost`` and what a prior reads.
-Reports = Mapping[Any, Report | Mapping[str, Any]]
+#: By client: a ``ClientReport``, or a mapping with its entries. Clients of other environments than ``FederatedRounds``
+#: have under ``observation`` what their policies were trained on, beside ``cost_j`` and what a prior reads.
+Reports = Mapping[Any, ClientReport | Mapping[str, Any]]
 
-#: Lowest and highest value of what a ``Report`` holds, and of what is reported after a round.
-ACCURACY, SAMPLES, COST = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf)
+#: Lowest and highest value of what a ``ClientReport`` holds, and of what is reported after a round.
+ACCURACY, NUM_SAMPLES, COST_J = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf)
 EFFECT, ANY = (-1.0, 1.0), (-math.inf, math.inf)
 _LARGEST_REWARD = float(np.finfo(np.float32).max)
 REWARD = (-_LARGEST_REWARD, _LARGEST_REWARD)
@@ -85,15 +86,15 @@ def checked_number(client: Hashable, value: Any, key: str, limits: tuple[float, 
     raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
 
 
-def checked_budget(budget: Any) -> float:
-    """Returns ``budget`` as a number.
+def checked_budget(budget_j: Any) -> float:
+    """Returns ``budget_j`` as a number.
 
     Raises:
-        ValueError: If it is none of at least 0.
+        ValueError: If it is no number of at least 0.
     """
-    number = _as_float(budget)
+    number = _as_float(budget_j)
     if not number >= 0.0:
-        raise ValueError(f"the budget is {shown(budget)}; it must be at least 0 (math.inf for no limit)")
+        raise ValueError(f"budget_j is {shown(budget_j)}; it must be at least 0 (math.inf for no limit)")
     return number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -16,6 +17,7 @@ from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 
 
@@ -45,7 +47,7 @@ def selector_bytes(
                 sampler=sampler.sampler,
                 observation_high=learner.bank.observation_space.high,
                 settings=PPOSettings.of(config),
-                prior=prior[0].prior if prior else None,
+                prior=_prior(config, prior[0]) if prior else None,
                 reward=reward_of(environment),
                 explore=config.explore,
                 trains=None if config.policies_to_train is None else trained,
@@ -76,6 +78,11 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
     return _why_no_prior(config, own[0], learner.bank.slots) if len(own) == 2 else ""
 
 
+def _prior(config: Any, piece: RepresentativenessPrior) -> Prior:
+    """Returns the prior, which reads a client's cost under its name in reports."""
+    return replace(piece.prior, key="cost_j") if piece.prior.key == config.cost_key else piece.prior
+
+
 def _name(piece: ConnectorV2) -> str:
     name = piece.rule_name if isinstance(piece, SuggestionPiece) else type(piece).__name__
     set_score = piece.set_score if isinstance(piece, BudgetSamplerConnector) else None
@@ -85,7 +92,7 @@ def _name(piece: ConnectorV2) -> str:
 def _why_no_prior(config: Any, piece: RepresentativenessPrior, policy_ids: Collection[str]) -> str:
     """Returns what is wrong with a prior for a selector, which reads reports and knows clients by their policies."""
     key, record = piece.prior.key, piece.prior.record.get_state()
-    if key != config.cost_key and key in ("cost", "observation"):
+    if key != config.cost_key and key in ("cost_j", "observation"):
         return f"the prior reads {key!r}, under which a report has something else"
     strangers = [client for client in record["clients"] if client not in policy_ids]
     if strangers and piece.client_of != config.client_of:

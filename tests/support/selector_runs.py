@@ -5,7 +5,7 @@ from __future__ import annotations
 from quick_federation import TINY
 
 import envs
-from bippo_rllib import Report
+from bippo_rllib import ClientReport
 from experiments.methods import METHODS
 
 
@@ -21,7 +21,7 @@ def federation(method: str):
 def reports_of(algo, **more):
     """What the clients of the running episode report."""
     infos = algo.env_runner._episode.get_infos(-1)
-    return {a: Report(i["accuracy"], i["num_samples"], i["cost"], **more.get(a, {})) for a, i in infos.items()}
+    return {a: ClientReport(i["accuracy"], i["num_samples"], i["cost"], **more.get(a, {})) for a, i in infos.items()}
 
 
 def budget_of(algo):
@@ -31,4 +31,4 @@ def budget_of(algo):
 def observed(algo):
     episode = algo.env_runner._episode
     costs = {agent: info["cost"] for agent, info in episode.get_infos(-1).items()}
-    return {a: {"observation": o, "cost": costs[a]} for a, o in episode.get_observations(-1).items()}
+    return {a: {"observation": o, "cost_j": costs[a]} for a, o in episode.get_observations(-1).items()}

@@ -39,7 +39,7 @@ def toy_selector(num_clients: int = 3, *, obs_dim: int = 5, strategy: str = "odd
 def toy_reports(num_clients: int = 3, accuracy: float = 0.3, cost: float = 1.0) -> dict[str, dict[str, Any]]:
     """One of each client; accuracies rise with the client."""
     return {
-        f"client_{client:03d}": {"accuracy": accuracy + 0.01 * client, "samples": 10, "cost": cost}
+        f"client_{client:03d}": {"accuracy": accuracy + 0.01 * client, "num_samples": 10, "cost_j": cost}
         for client in range(num_clients)
     }
 
@@ -49,7 +49,7 @@ def used_selector(num_rounds: int = 3, **keywords: Any) -> ClientSelector:
     selector = toy_selector(**keywords)
     for number in range(num_rounds):
         chosen = selector.select(toy_reports(accuracy=0.3 + 0.05 * number), 2.0)
-        selector.report(chosen, rewards=1.0)
+        selector.update(chosen, rewards=1.0)
     return selector
 
 

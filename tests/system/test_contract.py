@@ -112,6 +112,6 @@ def test_a_selector_makes_of_reports_what_agents_observe(clients, budget_j, high
     with np.errstate(over="ignore"):
         expected = observation.observation_rows(state, live, samples, budget_j, bounds)
         rows = observing.observation_rows(
-            *(column[live] for column in columns), budget=budget_j, largest=float(samples.max()), high=bounds
+            *(column[live] for column in columns), budget_j=budget_j, largest=float(samples.max()), high=bounds
         )
     assert rows.dtype == expected.dtype and rows.tobytes() == expected.tobytes()

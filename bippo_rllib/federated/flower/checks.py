@@ -8,7 +8,7 @@ from flwr.serverapp.strategy import FedXgbCyclic, Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
 from bippo_rllib.federated.flower.inner_strategies import adds_noise, inner_strategies
-from bippo_rllib.federated.reports import Report
+from bippo_rllib.federated.reports import ClientReport
 
 
 def check_selector(selector: ClientSelector, *, learns: bool) -> None:
@@ -22,7 +22,7 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
         ValueError: Naming what they need; in one line.
     """
     try:
-        selector.suggestions({client: Report(0.5, 1, 0.0) for client in selector.policy_ids[:1]}, 0.0)
+        selector.suggestions({client: ClientReport(0.5, 1, 0.0) for client in selector.policy_ids[:1]}, 0.0)
     except ValueError as error:
         raise ValueError(f"nodes report accuracy, samples and cost; the selector needs more: {error}") from error
     if learns and selector.reward is None:

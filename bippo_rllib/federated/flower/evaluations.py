@@ -13,7 +13,7 @@ from flwr.serverapp.strategy import Strategy
 
 from bippo_rllib.federated.flower.node_reports import NodeReports
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
-from bippo_rllib.federated.reports import Report
+from bippo_rllib.federated.reports import ClientReport
 from bippo_rllib.policies.agents import policy_of
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Evaluations:
             why = evaluation.failures() or evaluation.refusals() or "no node replied"
             logger.warning("no evaluation after round %d can be used (%s); earlier ones count", server_round, why)
 
-    def available(self, node_ids: Collection[int], trained: Collection[Any] | None) -> dict[Any, Report]:
+    def available(self, node_ids: Collection[int], trained: Collection[Any] | None) -> dict[Any, ClientReport]:
         """Returns the latest reports of the clients on these nodes.
 
         Args:

@@ -9,7 +9,7 @@ from typing import Any
 from flwr.app import ArrayRecord, Message
 from flwr.serverapp.strategy import Strategy
 
-from bippo_rllib.federated.reports import Report
+from bippo_rllib.federated.reports import ClientReport
 
 
 def models_without(
@@ -34,9 +34,9 @@ def models_without(
 
 
 def effects(
-    with_all: Mapping[Any, Report],
+    with_all: Mapping[Any, ClientReport],
     models: Mapping[Any, ArrayRecord],
-    evaluate: Callable[[ArrayRecord], Mapping[Any, Report]],
+    evaluate: Callable[[ArrayRecord], Mapping[Any, ClientReport]],
 ) -> dict[Any, float]:
     """Returns by how much each client raised the mean accuracy, over the clients that evaluated both models.
 

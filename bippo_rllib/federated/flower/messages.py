@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from bippo_rllib.federated.flower.node_reports import CLIENT, NAMED
-from bippo_rllib.federated.reports import Report
+from bippo_rllib.federated.reports import ClientReport
 from bippo_rllib.policies.agents import policy_of
 
 
-def nobody_trains(reports: Mapping[Any, Report], budget_j: float) -> str | None:
+def nobody_trains(reports: Mapping[Any, ClientReport], budget_j: float) -> str | None:
     """Returns why no client can train; None if one could, but the selector wants none."""
     if not reports:
         return "no client is available"
-    cheapest = min(reports, key=lambda client: (reports[client].cost, str(client)))
-    if reports[cheapest].cost <= budget_j:
+    cheapest = min(reports, key=lambda client: (reports[client].cost_j, str(client)))
+    if reports[cheapest].cost_j <= budget_j:
         return None
-    cost_j = reports[cheapest].cost
+    cost_j = reports[cheapest].cost_j
     return f"the budget of {budget_j:g} J is below the cheapest client's cost, {cost_j:g} J of {cheapest!r}"
 
 

@@ -9,14 +9,14 @@ from typing import Any
 from flwr.app import Message
 
 from bippo_rllib.federated import reports
-from bippo_rllib.federated.reports import Report, check_name, checked_number
+from bippo_rllib.federated.reports import ClientReport, check_name, checked_number
 from bippo_rllib.policies.agents import policy_of
 
 #: What a node puts into the MetricRecord of its reply to an evaluation; ``client-id`` may be left out.
 ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "client-id"
 
 #: Lowest and highest value of each.
-LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.SAMPLES, COST: reports.COST}
+LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.NUM_SAMPLES, COST: reports.COST_J}
 
 #: By how much an accuracy may leave [0, 1], as a mean in float32 does.
 ROUNDING = 1e-6
@@ -50,7 +50,7 @@ class NodeReports:
         errors: By node, how it failed to evaluate, as the rest of a sentence.
     """
 
-    reports: dict[Any, Report] = field(default_factory=dict)
+    reports: dict[Any, ClientReport] = field(default_factory=dict)
     node_ids: dict[Any, int] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class NodeReports:
             known: The node of each client so far. Of two nodes that reply as one client, the known one is believed.
         """
         result = cls()
-        by_policy: dict[str, list[tuple[Any, Report, int]]] = {}
+        by_policy: dict[str, list[tuple[Any, ClientReport, int]]] = {}
         for reply in replies:
             node_id = reply.metadata.src_node_id
             if reply.has_error():
@@ -86,7 +86,7 @@ class NodeReports:
             result._settle(claims, nodes_known.get(policy_id))
         return result
 
-    def _settle(self, claims: Sequence[tuple[Any, Report, int]], known: int | None) -> None:
+    def _settle(self, claims: Sequence[tuple[Any, ClientReport, int]], known: int | None) -> None:
         """Takes the one node that replies as a client; where there are several, the known one."""
         nodes = sorted(node_id for _, _, node_id in claims)
         for client, report, node_id in claims:
@@ -105,7 +105,9 @@ class NodeReports:
         return _listed(self.errors)
 
 
-def _read(node_id: int, reply: Message, client_of: Callable[[int, Mapping[str, Any]], Any]) -> tuple[Hashable, Report]:
+def _read(
+    node_id: int, reply: Message, client_of: Callable[[int, Mapping[str, Any]], Any]
+) -> tuple[Hashable, ClientReport]:
     """The client and its report; a ValueError says what is wrong with them, without naming the node."""
     metrics: Mapping[str, Any] = next(iter(reply.content.metric_records.values()), {})
     if missing := [key for key in LIMITS if key not in metrics]:
@@ -120,7 +122,7 @@ def _read(node_id: int, reply: Message, client_of: Callable[[int, Mapping[str, A
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"has no client: {kind}{error}") from error
     accuracy, samples, cost = (_number(node_id, metrics[key], key) for key in LIMITS)
-    return client, Report(accuracy, int(samples), cost)
+    return client, ClientReport(accuracy, int(samples), cost)
 
 
 def _number(node_id: int, value: Any, key: str) -> float:

@@ -20,7 +20,7 @@ from bippo_rllib.federated.flower.leave_one_out import effects, models_without
 from bippo_rllib.federated.flower.messages import nobody_trains, unnamed
 from bippo_rllib.federated.flower.node_reports import NodeReports, client_of
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
-from bippo_rllib.federated.reports import Report
+from bippo_rllib.federated.reports import ClientReport
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class _Run:
 
     evaluations: Evaluations
     arrays: ArrayRecord
-    reports: dict[Any, Report] = field(default_factory=dict)
+    reports: dict[Any, ClientReport] = field(default_factory=dict)
     selected: list[Any] = field(default_factory=list)
     trained: list[Any] | None = None
     without: dict[Any, ArrayRecord] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class BudgetedStrategy(Strategy):
                 "round %d made no model: %s clients trained; the model stays as it was", server_round, counts
             )
         metrics = MetricRecord() if metrics is None else metrics
-        metrics["energy-j"] = float(sum(run.reports[client].cost for client in run.selected))
+        metrics["energy-j"] = float(sum(run.reports[client].cost_j for client in run.selected))
         metrics["num-selected"] = len(run.selected)
         return arrays, metrics
 
@@ -263,8 +263,8 @@ class BudgetedStrategy(Strategy):
         trained = run.trained or []
         if self._learn == "accuracies" and (not trained or run.reports.keys() & evaluation.reports.keys()):
             accuracies = {client: report.accuracy for client, report in evaluation.reports.items()}
-            self.selector.report(trained, accuracies)
+            self.selector.update(trained, accuracies)
         elif self._learn == "effects":
             models = {client: run.without[client] for client in trained}
             measured = effects(evaluation.reports, models, lambda m: run.evaluations.ask(server_round, m).reports)
-            self.selector.report(list(measured), effects=measured)
+            self.selector.update(list(measured), effects=measured)

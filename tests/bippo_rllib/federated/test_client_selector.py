@@ -101,9 +101,9 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
         assert sorted(chosen) == trained
         reports = reports_of(algo)
         if method == "bippo-r":
-            selector.report(chosen, effects=dict(zip(trained, effects, strict=True)))
+            selector.update(chosen, effects=dict(zip(trained, effects, strict=True)))
         else:
-            selector.report(chosen, {client: report.accuracy for client, report in reports.items()})
+            selector.update(chosen, {client: report.accuracy for client, report in reports.items()})
     selector.select(reports, budget_of(algo))
     selector.save(tmp_path / "end.safetensors")
     ours, theirs = (
@@ -216,10 +216,10 @@ def test_ids_are_of_any_kind_as_in_training(ray_session, tmp_path):
     algo.train()
     selector = ClientSelector.load(algo.save_to_path(tmp_path / "numbers"))
     assert sorted(selector.select(observed(algo), 2.0)) == sorted(a for a, _ in picked_in_training(algo))
-    reports = {client: {"observation": np.zeros(3), "cost": 1.0} for client in (1, np.int64(2), ("site", 3), "c")}
+    reports = {client: {"observation": np.zeros(3), "cost_j": 1.0} for client in (1, np.int64(2), ("site", 3), "c")}
     chosen = selector.select(reports, 4.0)
     assert set(chosen) == set(reports) and selector.policy_ids == ["0", "1", "2", "('site', 3)", "c"]
-    selector.report([("site", 3)], rewards=1.0)
+    selector.update([("site", 3)], rewards=1.0)
     with pytest.raises(ValueError, match="1 and '1' would share the policy '1'"):
         selector.select({1: reports[1], "1": reports[1]}, 4.0)
     algo.stop()
@@ -258,11 +258,11 @@ def test_a_client_that_left_ends_its_sequence_and_the_others_learn(trained):
     buffer, everyone = selector._parts.trainer.buffer, sorted(reports)
     selector.select(reports, 3.0)
     while not buffer.counts[0]:  # until something waits for the one that leaves
-        selector.report(["worker_00"], rewards=1.0)
+        selector.update(["worker_00"], rewards=1.0)
         selector.select(reports, 3.0)
     waiting = buffer.counts
     assert not buffer.get_state(np.array([0]))["_ends"][0, 0]
-    selector.report(everyone, rewards=dict.fromkeys(everyone, -1.0))
+    selector.update(everyone, rewards=dict.fromkeys(everyone, -1.0))
     del reports["worker_00"]
     selector.select(reports, 3.0)
     assert buffer.counts.tolist() == [1, *(1 - waiting[1:])]  # batches of two: one more waits, or an update was made
@@ -270,7 +270,7 @@ def test_a_client_that_left_ends_its_sequence_and_the_others_learn(trained):
 
 
 def report_fields(**fields):
-    return {"a": {"accuracy": 0.5, "samples": 10, "cost": 1.0} | fields}
+    return {"a": {"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0} | fields}
 
 
 @pytest.fixture(scope="module")
@@ -285,12 +285,12 @@ def federated(ray_session, tmp_path_factory):
     ("reports", "budget", "message"),
     [
         (report_fields(accuracy=1.5), 1.0, "'a' has accuracy = 1.5; expected a finite number at least 0 and at most 1"),
-        (report_fields(samples=0), 1.0, "'a' has samples = 0; expected a finite number at least 1"),
-        (report_fields(samples="many"), 1.0, "'a' has samples = 'many'"),
-        (report_fields(cost=-1.0), 1.0, "'a' has cost = -1.0; expected a finite number at least 0"),
-        (report_fields(cost=None), 1.0, "'a' has cost = None"),
-        ({"a": {"samples": 10, "cost": 1.0}}, 1.0, "'a' has accuracy = None"),
-        (report_fields(), float("nan"), "the budget is nan; it must be at least 0"),
+        (report_fields(num_samples=0), 1.0, "'a' has num_samples = 0; expected a finite number at least 1"),
+        (report_fields(num_samples="many"), 1.0, "'a' has num_samples = 'many'"),
+        (report_fields(cost_j=-1.0), 1.0, "'a' has cost_j = -1.0; expected a finite number at least 0"),
+        (report_fields(cost_j=None), 1.0, "'a' has cost_j = None"),
+        ({"a": {"num_samples": 10, "cost_j": 1.0}}, 1.0, "'a' has accuracy = None"),
+        (report_fields(), float("nan"), "budget_j is nan; it must be at least 0"),
         (report_fields(observation=[0.5, 0.5]), 1.0, r"'a' has observation = \[0.5, 0.5\]; expected 5 finite numbers"),
     ],
 )
@@ -305,30 +305,30 @@ def test_bad_reports_are_refused_by_name_and_change_nothing(federated, tmp_path,
 
 def test_bad_rounds_are_refused_by_name(trained, federated):
     workers, clients = ClientSelector.load(trained[1]), ClientSelector.load(federated)
-    with pytest.raises(ValueError, match="there is no round to report; call select first"):
-        clients.report([], {})
+    with pytest.raises(ValueError, match="there is no round to update; call select first"):
+        clients.update([], {})
     clients.select(report_fields(), 1.0)
     workers.select(observed(trained[0]), 3.0)
     for selector, selected, worth, message in (
-        (clients, ["a"], {}, "give one of accuracies, effects and rewards"),
+        (clients, ["a"], {"accuracies": {}, "effects": {}}, "at most one of accuracies, effects and rewards"),
         (clients, ["a"], {"effects": {}}, "'a' has effect = None"),
         (clients, ["a"], {"rewards": {"a": np.nan}}, "'a' has reward = nan"),
         (clients, ["a"], {"accuracies": {"a": 2}}, "'a' has accuracy = 2"),
         (clients, ["b"], {"rewards": 1.0}, r"\['b'\] cannot have trained"),
         (workers, ["worker_00"], {"accuracies": {"worker_00": 0.5}}, "has no reward of accuracies or effects"),
         (clients, ["a"], {"effects": {"a": 1.5}}, "'a' has effect = 1.5; expected a finite number at least -1"),
-        (workers, [], {"accuracies": {}, "rewards": 0.0}, "give one of"),
+        (workers, [], {"accuracies": {}, "rewards": 0.0}, "give at most one of"),
     ):
         with pytest.raises(ValueError, match=message):
-            selector.report(selected, **worth)
+            selector.update(selected, **worth)
     with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
         workers.select(report_fields(), 1.0)
     assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
     with pytest.raises(ValueError, match=r"\['worker_00'\] cannot have trained"):
-        workers.report(["worker_00"], rewards=1.0)
+        workers.update(["worker_00"], rewards=1.0)
     clients.select(report_fields(), 1.0)
     with pytest.raises(ValueError, match=r"'a' has reward = 1e\+39; expected a finite number .* at most 3.40282e\+38"):
-        clients.report(["a"], rewards=1e39)
+        clients.update(["a"], rewards=1e39)
 
 
 def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ray_session, tmp_path, monkeypatch):
@@ -360,13 +360,13 @@ def test_where_the_environment_has_no_such_reward_load_names_one(trained):
     assert selector.reward is None and selector.select(reports, 3.0)  # accuracies of its own kind
     for worth in ({"accuracies": {"worker_00": 0.5}}, {"effects": {"worker_00": 0.5}}):
         with pytest.raises(ValueError, match=r"has no reward of accuracies or effects; give rewards, or name one"):
-            selector.report(["worker_00"], **worth)
+            selector.update(["worker_00"], **worth)
     selector = ClientSelector.load(trained[1], reward=Reward(base=16.0))
     with pytest.raises(ValueError, match=r"'worker_00' has accuracy = -3.0; expected a finite number at least 0"):
         selector.select(reports, 3.0)
     reports["worker_00"]["accuracy"] = 0.5
     selector.select(reports, 3.0)
-    selector.report(["worker_00"], dict.fromkeys(reports, 0.75))
+    selector.update(["worker_00"], dict.fromkeys(reports, 0.75))
     assert selector._parts.last.rewards[0] == pytest.approx(16**0.25)
 
 
@@ -376,7 +376,7 @@ def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):
     code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
     names: dict = {}
     exec(code.group(1), names)
-    assert sum(names["reports"][client].cost for client in names["chosen"]) <= 5.0
+    assert sum(names["reports"][client].cost_j for client in names["chosen"]) <= 5.0
     assert caplog.messages == ["no policies yet, so fresh ones, for berlin-7"]
     again = ClientSelector.load("selector.safetensors")
     as_mappings = {client: asdict(report) for client, report in names["reports"].items()}
@@ -385,12 +385,14 @@ def test_the_example_of_the_page_runs(federated, tmp_path, monkeypatch, caplog):
 
 def test_suggestions_are_what_select_goes_by_and_leave_no_trace(federated, tmp_path):
     selector = ClientSelector.load(federated)
-    reports = {name: {"accuracy": a, "samples": 10, "cost": 1.0} for name, a in (("x", 0.1), ("y", 0.5), ("z", 0.9))}
+    reports = {
+        name: {"accuracy": a, "num_samples": 10, "cost_j": 1.0} for name, a in (("x", 0.1), ("y", 0.5), ("z", 0.9))
+    }
     for _ in range(3):
         selector.select(reports, 1.0)
-        selector.report(["x"], rewards=5.0)
+        selector.update(["x"], rewards=5.0)
         selector.save(tmp_path / "before")
-        seen = {**reports, "new": {"accuracy": 0.4, "samples": 10, "cost": 1.0}}
+        seen = {**reports, "new": {"accuracy": 0.4, "num_samples": 10, "cost_j": 1.0}}
         scores = selector.suggestions(seen, 1.0)
         selector.save(tmp_path / "after")
         assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()

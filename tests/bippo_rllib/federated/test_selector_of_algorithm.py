@@ -61,12 +61,13 @@ class Readings(Workers):
         return {agent: {**info, self._key: units[agent]} for agent, info in super()._infos().items()}
 
 
-@pytest.mark.parametrize("key", ["reading", "accuracy", "samples", "loss", "trained"])
+@pytest.mark.parametrize("key", ["reading", "accuracy", "num_samples", "loss", "trained"])
 @pytest.mark.parametrize("mapping", [None, team_of])
 def test_a_priors_records_go_on_whoever_names_the_policies_and_whatever_the_unit(ray_session, tmp_path, mapping, key):
     """In per cent, or below 0: only `FederatedRounds`' own accuracies and samples have the ranges of a report."""
     config = BippoConfig().environment(
-        Readings, env_config={"num_workers": 5, "rounds": 100, "key": key, "unit": -50.0 if key == "samples" else 100.0}
+        Readings,
+        env_config={"num_workers": 5, "rounds": 100, "key": key, "unit": -50.0 if key == "num_samples" else 100.0},
     )
     config.prior(key, weight=2.0, only_lowers=mapping is None).training(sampler="odds").debugging(
         seed=7, log_level="ERROR"
@@ -95,7 +96,7 @@ class Named(Workers):
         super().__init__(num_workers=3, **kwargs)
 
     def _infos(self):
-        return {a: {"cost": 1.0, "joules": 1.0, "budget": 2.0, "reading": float(a[-1])} for a in self.agents}
+        return {a: {"cost": 1.0, "cost_j": 1.0, "budget": 2.0, "reading": float(a[-1])} for a in self.agents}
 
 
 class OwnLearner(BippoLearner):
@@ -110,7 +111,7 @@ class OwnLearner(BippoLearner):
             lambda c: c.multi_agent(policy_mapping_fn=lambda agent, *a, **k: f"{agent}#x"),
             "policy 'worker_00#x' has a #",
         ),
-        (lambda c: c.budget(cost_key="joules").prior("cost"), "the prior reads 'cost', under which a report has some"),
+        (lambda c: c.prior("cost_j"), "the prior reads 'cost_j', under which a report has some"),
         (
             lambda c: c.env_runners(module_to_env_connector=by_hand(client_of=lambda agent: f"old {agent}")),
             "the prior has records of 'old worker_00', which is no policy",
@@ -169,9 +170,9 @@ def test_a_report_is_worth_what_it_is_worth_in_the_environment(ray_session, tmp_
         trained = [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
         assert sorted(chosen) == trained
         if name in OWN_EFFECT:
-            selector.report(trained, effects={c: effect for c, (effect, _) in zip(trained, worth, strict=True)})
+            selector.update(trained, effects={c: effect for c, (effect, _) in zip(trained, worth, strict=True)})
         else:
-            selector.report(trained, {client: report.accuracy for client, report in reports_of(algo).items()})
+            selector.update(trained, {client: report.accuracy for client, report in reports_of(algo).items()})
         last = selector._parts.last
         assert last.rewards[last.trained] == pytest.approx(
             [reward for _, reward in worth] * (len(trained) // len(worth))

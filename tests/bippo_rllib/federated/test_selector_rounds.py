@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_selector import toy_reports, toy_selector, used_selector
 
-from bippo_rllib import ClientSelector, Report, Reward
+from bippo_rllib import ClientReport, ClientSelector, Reward
 from bippo_rllib.federated.selector_file import pack
 
 
@@ -43,14 +43,14 @@ NUMBERS = [
     object(),
 ]
 GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]
-ENTRIES = st.sampled_from(["accuracy", "samples", "cost", "observation", "trained"])
+ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained"])
 CLIENTS = st.sampled_from(["client_000", "client_001", "client_001#1", "stranger", "\ud800", 3, ("site", 1), math.nan])
 BAD_REPORTS = st.dictionaries(
     CLIENTS,
     st.one_of(
         st.dictionaries(ENTRIES, st.sampled_from(GIVEN)),
-        st.builds(Report, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
-        st.just({"accuracy": 0.5, "samples": 10, "cost": 1.0}),
+        st.builds(ClientReport, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
+        st.just({"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0}),
     ),
     max_size=4,
 )
@@ -80,13 +80,13 @@ def test_a_refused_selection_changes_nothing(reports, budget, explore, reward):
 
 def test_an_update_that_diverges_is_refused_and_the_round_can_be_reported_once_more():
     selector = copy.deepcopy(USED)
-    with pytest.raises(ValueError, match=r"what 'client_00\d' would learn from the rewards .* is no number"):
+    with pytest.raises(ValueError, match=r"what 'client_00\d' would learn from the last rewards is not finite"):
         for _ in range(2):  # one of two fills the batches
-            selector.report(sorted(toy_reports()), rewards=3e38)
+            selector.update(sorted(toy_reports()), rewards=3e38)
             before = bits(selector)
             selector.select(toy_reports(), 3.0)
     assert bits(selector) == before
-    selector.report([], rewards=0)
+    selector.update(sorted(toy_reports()))
     assert len(selector.select(toy_reports(), 3.0)) == 3
 
 
@@ -97,7 +97,7 @@ def test_scores_that_are_no_numbers_are_refused_in_the_last_step_of_all():
     reports = {**toy_reports(), "new": toy_reports()["client_000"]}
     reports = {client: {**report, "reading": 1e300 if client == "new" else 1.0} for client, report in reports.items()}
     for _ in range(2):
-        selector.report(sorted(toy_reports()), rewards=1.0)
+        selector.update(sorted(toy_reports()), rewards=1.0)
         before = bits(selector)
         with warnings.catch_warnings(), pytest.raises(ValueError, match="'client_000' has score nan"):
             warnings.simplefilter("error")
@@ -122,11 +122,11 @@ def test_a_refused_report_changes_nothing(selected, accuracies, effects, rewards
         warnings.filterwarnings("error", category=RuntimeWarning)
         warnings.filterwarnings("ignore", message=".* now learn from another reward")
         try:
-            selector.report(selected, accuracies, effects=effects, rewards=rewards)
+            selector.update(selected, accuracies, effects=effects, rewards=rewards)
         except ValueError as error:
             assert bits(selector) == before and "\n" not in str(error)
         else:
-            assert [accuracies, effects, rewards].count(None) == 2
+            assert [accuracies, effects, rewards].count(None) >= 2
 
 
 @pytest.mark.parametrize("client", ["\ud800", "client_000"])
@@ -147,7 +147,7 @@ def test_suggestions_write_nowhere():
     """Every array and every record is the very one of before, and all arrays may be read-only."""
     selector = used_selector()
     selector.select(toy_reports(), 3.0)
-    selector.report(sorted(toy_reports()), rewards=1.0)
+    selector.update(sorted(toy_reports()), rewards=1.0)
     parts, before = selector._parts, bits(selector)
     held = {name: id(value) for name, value in vars(parts).items()}
     rows = parts.trainer.policies.flat
@@ -164,7 +164,7 @@ def test_suggestions_are_those_of_the_update_that_select_will_make():
     selector = used_selector()
     for number in range(4):  # of which every other one fills a batch
         selector.select(toy_reports(), 3.0)
-        selector.report(sorted(toy_reports()), rewards=float(number))
+        selector.update(sorted(toy_reports()), rewards=float(number))
         unlearned = copy.deepcopy(selector)
         unlearned._parts.last.rewards[:] = math.nan
         seen = selector.suggestions(toy_reports(), 2.0)
@@ -181,24 +181,24 @@ def test_suggestions_are_those_of_the_update_that_select_will_make():
 
 
 @pytest.mark.parametrize("stored", [False, True])
-@pytest.mark.parametrize("reports", [{}, {"other": {"accuracy": 0.1, "samples": 10, "cost": 1.0}}])
+@pytest.mark.parametrize("reports", [{}, {"other": {"accuracy": 0.1, "num_samples": 10, "cost_j": 1.0}}])
 def test_who_is_away_for_a_round_has_left_whether_or_not_anybody_is_there(tmp_path, reports, stored):
     """What it did is not learned from, and its sequence of participations ends; also through a file."""
     selector = toy_selector(3)
     everyone = sorted(toy_reports())
     for number in range(2):  # one participation waits, and another would fill the batch
         selector.select(toy_reports(), 3.0)
-        selector.report(everyone, rewards=1.0)
+        selector.update(everyone, rewards=1.0)
         assert selector._parts.trainer.buffer.counts[:3].tolist() == [number] * 3
     assert not selector._parts.trainer.buffer._ends[:3, 0].any()
     selector.select(reports, 3.0)
     if stored:
         selector.save(tmp_path / "file")
         selector = ClientSelector.load(tmp_path / "file")
-    selector.report([], rewards=0.0)
-    selector.report([], {}) if not reports else None
+    selector.update([], rewards=0.0)
+    selector.update([], {}) if not reports else None
     with pytest.raises(ValueError, match="cannot have trained: no such clients in the last select"):
-        selector.report(everyone, rewards=1.0)
+        selector.update(everyone, rewards=1.0)
     selector.select(toy_reports(accuracy=0.9), 3.0)
     buffer = selector._parts.trainer.buffer
     assert buffer.counts[:3].tolist() == [1] * 3 and buffer._ends[:3, 0].all()
@@ -212,9 +212,9 @@ def test_numbers_beyond_float32_are_refused_without_a_warning(value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=r"'client_000' has reward = .*; expected a finite number"):
-            selector.report(["client_000"], rewards=value)
+            selector.update(["client_000"], rewards=value)
         with pytest.raises(ValueError, match=r"'a' has observation = .*; expected 2 finite numbers"):
-            other.select({"a": {"observation": [value, 0.0], "cost": 1.0}}, 1.0)
+            other.select({"a": {"observation": [value, 0.0], "cost_j": 1.0}}, 1.0)
         selector.select(toy_reports(cost=abs(value)), 1e-5)  # a share of the budget that no float32 holds
 
 
@@ -226,7 +226,7 @@ def test_another_reward_than_the_one_trained_on_is_warned_of():
         selector = toy_selector(reward=reward)
         selector.select(toy_reports(), 3.0)
         with pytest.warns(UserWarning, match=f"policies trained on {reward.name} now learn from another reward"):
-            selector.report(["client_000"], **reported)
+            selector.update(["client_000"], **reported)
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,15 @@ def test_the_selector_learns_as_if_it_was_told_by_hand(checkpoint, learn):
     result = run(strategy, Nodes(), rounds=4)
     mean = 0.25
     for server_round in range(1, 5):
-        reports = {n: {"accuracy": mean, "samples": 10, "cost": c} for n, c in zip(NAMES, COSTS_J, strict=True)}
+        reports = {n: {"accuracy": mean, "num_samples": 10, "cost_j": c} for n, c in zip(NAMES, COSTS_J, strict=True)}
         chosen = by_hand.select(reports, BUDGET_J)
         own = {name: TRAINED_WEIGHT[NAMES.index(name)] for name in chosen}
         before, mean = mean, float(np.mean(list(own.values())))
         if learn == "accuracies":
-            by_hand.report(chosen, dict.fromkeys(NAMES, mean))
+            by_hand.update(chosen, dict.fromkeys(NAMES, mean))
         else:  # alone, a client is worth what the model was before
             others = {n: [w for o, w in own.items() if o != n] or [before] for n in chosen}
-            by_hand.report(chosen, effects={n: mean - float(np.mean(o)) for n, o in others.items()})
+            by_hand.update(chosen, effects={n: mean - float(np.mean(o)) for n, o in others.items()})
         assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(mean)
     assert strategy.selector.suggestions(reports, BUDGET_J) == pytest.approx(by_hand.suggestions(reports, BUDGET_J))
 
