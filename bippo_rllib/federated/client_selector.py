@@ -150,7 +150,7 @@ class ClientSelector:
         observed = observe(parts, reports, budget_j)
         prediction = predict(parts, observed)
         picked = parts.sampler.select(
-            prediction.scores,
+            np.where(observed.candidates, prediction.scores, -np.inf),
             observed.costs_j,
             observed.budget_j,
             parts.explore if explore is None else explore,

@@ -40,6 +40,7 @@ class Observed:
     accuracies: np.ndarray  #: ``float64[N]``; NaN where none was reported
     prior_reports: np.ndarray | None  #: ``float64[N]`` what the prior reads; None without a prior
     largest: float  #: samples of the largest client so far
+    candidates: np.ndarray  #: ``bool[N]`` whether each may be selected
 
 
 def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed:
@@ -73,7 +74,9 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
             accuracies, samples, costs_j, trained, budget_j=budget_j, largest=largest, high=parts.observation_high
         )
     prior_reports = None if parts.prior is None else numbers(reports, clients, parts.prior.key)
-    return Observed(clients, ids, observations, budget_j, costs_j, accuracies, prior_reports, largest)
+    flags = entries(reports, clients, "candidate")
+    candidates = np.array([flag is None or bool(flag) for flag in flags], dtype=bool)
+    return Observed(clients, ids, observations, budget_j, costs_j, accuracies, prior_reports, largest, candidates)
 
 
 def observation_rows(

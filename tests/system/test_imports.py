@@ -55,7 +55,7 @@ FLOORS: dict[str, list[set[str]]] = {
 }
 #: What of ``bippo_rllib`` is about federated learning, and the pure modules of ``envs`` that it may use.
 FEDERATED = ("bippo_rllib.federated.",)
-PURE = ("envs.rules.reward",)
+PURE = ("envs.rng", "envs.rules.reward", "envs.rules.shapley")
 #: RLlib's own idiom: a config names its algorithm, which is built from the config.
 EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 

@@ -28,6 +28,10 @@ class Evaluations:
         grid: The nodes.
         timeout: Seconds to wait for replies; None for no limit.
         config: What every evaluation is sent.
+
+    Attributes:
+        strategy: What configures evaluations.
+        latest: The latest usable evaluation.
     """
 
     def __init__(
@@ -38,32 +42,27 @@ class Evaluations:
         timeout: float | None,
         config: ConfigRecord,
     ) -> None:
-        self._strategy, self._client_of = strategy, client_of
+        self.strategy, self._client_of = strategy, client_of
         self._grid, self._timeout, self._config = grid, timeout, config
-        self._latest = NodeReports()
+        self.latest = NodeReports()
 
-    @property
-    def node_ids(self) -> Mapping[Any, int]:
-        """The node of each client that reported."""
-        return self._latest.node_ids
-
-    def ask(self, server_round: int, arrays: ArrayRecord) -> NodeReports:
+    def evaluate(self, server_round: int, arrays: ArrayRecord) -> NodeReports:
         """Returns what the nodes report of a model."""
         # Strategies write into the config and look twice at the nodes.
         nodes = cast(Grid, NodeSnapshot(self._grid))
-        messages = self._strategy.configure_evaluate(server_round, arrays, self._config.copy(), nodes)
+        messages = self.strategy.configure_evaluate(server_round, arrays, self._config.copy(), nodes)
         return self.read(self._grid.send_and_receive(messages, timeout=self._timeout))
 
     def read(self, replies: Iterable[Message]) -> NodeReports:
         """Returns what is in the replies to an evaluation."""
-        return NodeReports.of(replies, self._client_of, self._latest.node_ids)
+        return NodeReports.of(replies, self._client_of, self.latest.node_ids)
 
     def keep(self, server_round: int, evaluation: NodeReports) -> None:
         """Takes the evaluation after a round as the latest, unless it has no reports; warns of what cannot be used."""
         if evaluation.refused:
             logger.warning("not available in round %d: %s", server_round + 1, evaluation.refusals())
         if evaluation.reports:
-            self._latest = evaluation
+            self.latest = evaluation
         else:
             why = evaluation.failures() or evaluation.refusals() or "no node replied"
             logger.warning("no evaluation after round %d can be used (%s); earlier ones count", server_round, why)
@@ -73,12 +72,12 @@ class Evaluations:
 
         Args:
             node_ids: The nodes that are online.
-            trained: Clients that trained in the latest round; None if the selector remembers.
+            trained: Clients that trained in the latest round; None to use what the selector recorded.
         """
         online = set(node_ids)
         flags = None if trained is None else {policy_of(client) for client in trained}
         return {
             client: replace(report, trained=None if flags is None else policy_of(client) in flags)
-            for client, report in self._latest.reports.items()
-            if self._latest.node_ids[client] in online
+            for client, report in self.latest.reports.items()
+            if self.latest.node_ids[client] in online
         }

@@ -10,19 +10,22 @@ from bippo_rllib.federated.reports import ClientReport
 from bippo_rllib.policies.agents import policy_of
 
 
-def nobody_trains(reports: Mapping[Any, ClientReport], budget_j: float) -> str | None:
+def no_client_trains(reports: Mapping[Any, ClientReport], budget_j: float) -> str | None:
     """Returns why no client can train; None if one could, but the selector wants none."""
     if not reports:
         return "no client is available"
-    cheapest = min(reports, key=lambda client: (reports[client].cost_j, str(client)))
-    if reports[cheapest].cost_j <= budget_j:
+    costs_j = {client: report.cost_j for client, report in reports.items() if report.candidate}
+    if not costs_j:
+        return f"none of {len(reports)} clients is eligible and has enough left in its battery"
+    cheapest = min(costs_j, key=lambda client: (costs_j[client], str(client)))
+    if costs_j[cheapest] <= budget_j:
         return None
-    cost_j = reports[cheapest].cost_j
+    cost_j = costs_j[cheapest]
     return f"the budget of {budget_j:g} J is below the cheapest client's cost, {cost_j:g} J of {cheapest!r}"
 
 
 def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | None:
-    """Returns that clients which are known by their node's id begin with fresh policies; None if no such one is new.
+    """Returns that clients which are known by their node's id start with fresh policies; None if no such one is new.
 
     Args:
         node_ids: The node of each client.
@@ -35,5 +38,5 @@ def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | N
     named = ", ".join(str(node) for node in new[:NAMED]) + (f" and {len(new) - NAMED} more" if len(new) > NAMED else "")
     return (
         f"no {CLIENT} from nodes {named}: each is a client by its node's id, which changes when it restarts, and "
-        f"begins with a fresh policy; send {CLIENT}, by which clients keep theirs"
+        f"starts with a fresh policy; send {CLIENT}, by which clients keep theirs"
     )

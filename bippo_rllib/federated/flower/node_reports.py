@@ -12,7 +12,8 @@ from bippo_rllib.federated import reports
 from bippo_rllib.federated.reports import ClientReport, check_name, checked_number
 from bippo_rllib.policies.agents import policy_of
 
-#: What a node puts into the MetricRecord of its reply to an evaluation; ``client-id`` may be left out.
+#: What a node puts into the MetricRecord of its reply to an evaluation. ``client-id`` may be left out, or be a name in
+#: a ConfigRecord of the reply, since a MetricRecord holds numbers.
 ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "client-id"
 
 #: Lowest and highest value of each.
@@ -26,17 +27,21 @@ NAMED = 5
 
 
 def client_of(node_id: int, metrics: Mapping[str, Any]) -> Any:
-    """Returns ``client_003``, as ``envs`` names up to 1,000 clients, for ``client-id`` 3; without one the node's id.
+    """Returns ``client_003``, as ``envs`` names up to 1,000 clients, for ``client-id`` 3, and a name as it is.
+
+    Args:
+        node_id: Flower's id of the node, which is the client if there is no ``client-id``.
+        metrics: The entries of the node's reply to an evaluation.
 
     Raises:
-        ValueError: If ``client-id`` is not a whole number of at least 0.
+        ValueError: If ``client-id`` is neither a name nor a whole number of at least 0.
     """
-    if CLIENT not in metrics:
-        return node_id
-    number = metrics[CLIENT]
-    if isinstance(number, list) or number < 0 or number % 1 != 0:
-        raise ValueError(f"{CLIENT} = {number!r}; expected a whole number of at least 0")
-    return f"client_{int(number):03d}"
+    found = metrics.get(CLIENT, node_id)
+    if CLIENT not in metrics or (isinstance(found, str) and found):
+        return found
+    if not isinstance(found, int | float) or found < 0 or found % 1 != 0:
+        raise ValueError(f"{CLIENT} = {found!r}; expected a whole number of at least 0")
+    return f"client_{int(found):03d}"
 
 
 @dataclass
@@ -46,12 +51,14 @@ class NodeReports:
     Attributes:
         reports: By client.
         node_ids: The node of each client.
+        metrics: By client, all entries of its reply, of MetricRecords and ConfigRecords.
         refused: By node, what is wrong with its reply, as the rest of a sentence.
         errors: By node, how it failed to evaluate, as the rest of a sentence.
     """
 
     reports: dict[Any, ClientReport] = field(default_factory=dict)
     node_ids: dict[Any, int] = field(default_factory=dict)
+    metrics: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
 
@@ -71,19 +78,22 @@ class NodeReports:
         """
         result = cls()
         by_policy: dict[str, list[tuple[Any, ClientReport, int]]] = {}
+        metrics: dict[int, Mapping[str, Any]] = {}
         for reply in replies:
             node_id = reply.metadata.src_node_id
             if reply.has_error():
                 result.errors[node_id] = f"failed: {reply.error.reason or reply.error.code}"
                 continue
+            metrics[node_id] = _entries(reply)
             try:
-                client, report = _read(node_id, reply, client_of)
+                client, report = _read(node_id, metrics[node_id], client_of)
                 by_policy.setdefault(policy_of(client), []).append((client, report, node_id))
             except ValueError as error:
                 result.refused[node_id] = str(error)
         nodes_known = {policy_of(client): node_id for client, node_id in known.items()}
         for policy_id, claims in by_policy.items():
             result._settle(claims, nodes_known.get(policy_id))
+        result.metrics = {client: metrics[node_id] for client, node_id in result.node_ids.items()}
         return result
 
     def _settle(self, claims: Sequence[tuple[Any, ClientReport, int]], known: int | None) -> None:
@@ -105,11 +115,18 @@ class NodeReports:
         return _listed(self.errors)
 
 
+def _entries(reply: Message) -> Mapping[str, Any]:
+    """All entries of a reply's MetricRecord, and of its ConfigRecords, whose values may be texts."""
+    entries: dict[str, Any] = {}
+    for config in reply.content.config_records.values():
+        entries |= config
+    return entries | dict(next(iter(reply.content.metric_records.values()), {}))
+
+
 def _read(
-    node_id: int, reply: Message, client_of: Callable[[int, Mapping[str, Any]], Any]
+    node_id: int, metrics: Mapping[str, Any], client_of: Callable[[int, Mapping[str, Any]], Any]
 ) -> tuple[Hashable, ClientReport]:
     """The client and its report; a ValueError says what is wrong with them, without naming the node."""
-    metrics: Mapping[str, Any] = next(iter(reply.content.metric_records.values()), {})
     if missing := [key for key in LIMITS if key not in metrics]:
         raise ValueError(
             f"replied without {', '.join(missing)}; its MetricRecord has {', '.join(metrics) or 'nothing'}"
@@ -126,7 +143,7 @@ def _read(
 
 
 def _number(node_id: int, value: Any, key: str) -> float:
-    if key == ACCURACY and not isinstance(value, list) and -ROUNDING <= value <= 1.0 + ROUNDING:
+    if key == ACCURACY and isinstance(value, int | float) and -ROUNDING <= value <= 1.0 + ROUNDING:
         value = min(1.0, max(0.0, value))
     try:
         return checked_number(node_id, value, key, LIMITS[key])

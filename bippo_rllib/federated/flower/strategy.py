@@ -1,59 +1,38 @@
-"""The strategy: Flower's rounds, trained by those that the selector picks."""
+"""The strategy: Flower's rounds, trained by the clients that the selector picks."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.exception import PrivacyBudgetExhausted
 from flwr.serverapp.strategy import Result, Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
 from bippo_rllib.federated.flower.checks import check_selector, check_strategy
+from bippo_rllib.federated.flower.coalition_models import CoalitionModels
 from bippo_rllib.federated.flower.evaluations import Evaluations
-from bippo_rllib.federated.flower.inner_strategies import set_num_clients
-from bippo_rllib.federated.flower.leave_one_out import effects, models_without
-from bippo_rllib.federated.flower.messages import nobody_trains, unnamed
-from bippo_rllib.federated.flower.node_reports import NodeReports, client_of
+from bippo_rllib.federated.flower.history import History
+from bippo_rllib.federated.flower.inner_rounds import aggregated, configured, evaluated
+from bippo_rllib.federated.flower.learning import learned_from, update
+from bippo_rllib.federated.flower.limits import Budget, Eligible, Limits, budget_of, checked_batteries
+from bippo_rllib.federated.flower.node_reports import client_of
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
-from bippo_rllib.federated.reports import ClientReport
+from bippo_rllib.federated.flower.running import Round, Running, RunState, first_records
+from bippo_rllib.federated.flower.selecting import messages_to, select
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class _Run:
-    """What is known in one call of ``start``.
-
-    Attributes:
-        evaluations: Those of the run.
-        arrays: The model before the round.
-        reports: What the selector went by in this round.
-        selected: Clients that this round's training was sent to.
-        trained: Clients whose training counted in the latest round; None before the first.
-        without: The model that the round makes without each of them, if effects are learned from.
-        has_model: Whether any round has made a model.
-    """
-
-    evaluations: Evaluations
-    arrays: ArrayRecord
-    reports: dict[Any, ClientReport] = field(default_factory=dict)
-    selected: list[Any] = field(default_factory=list)
-    trained: list[Any] | None = None
-    without: dict[Any, ArrayRecord] = field(default_factory=dict)
-    has_model: bool = False
-
-
 class BudgetedStrategy(Strategy):
-    """A Flower strategy of any kind with another selection: by a ``ClientSelector``, under a budget in joules.
+    """A Flower strategy of any kind whose clients are selected by a ``ClientSelector``, under a budget in joules.
 
-    All nodes evaluate the model after each round, and once before the first. The strategy configures rounds of all
-    nodes, of whose messages those to the selected ones are sent, and aggregates. The training metrics of a round have
-    ``energy-j``, what its clients cost, and ``num-selected``.
+    All nodes evaluate the model after each round, and once before the first. The inner strategy configures rounds of
+    all nodes, of whose messages those to the selected ones are sent, and aggregates. The training metrics of a round
+    have ``energy-j``, what its clients cost, and ``num-selected``.
 
     Once a model is trained, nothing that a node replies ends the run. A node whose reply to an evaluation is missing or
     cannot be used is not available in the next round; where that is so of all nodes, their earlier reports are used.
@@ -61,36 +40,48 @@ class BudgetedStrategy(Strategy):
     Args:
         strategy: What configures, aggregates and evaluates, for all nodes. Wrappers, such as those for differential
             privacy, belong around it and inside this one.
-        selector: Who selects.
-        budget_j: Joules that the clients of a round may cost together, at least 0.
-        learn: What its policies learn from: ``accuracies``, the change of their mean; ``effects``, leave-one-out as
-            ``bippo-r`` was trained, for which all nodes evaluate one more model for each participant, averaged by a
-            copy of the strategy; None for nothing.
+        selector: What selects.
+        budget_j: Joules that the clients of a round may cost together, at least 0, or a function of the round, which is
+            counted from 1.
+        learn: What the selector's policies learn from: ``accuracies``, the change of their mean; ``effects``, what each
+            participant changed, leave-one-out or Shapley as the selector's reward says, for which all nodes evaluate
+            further models; None for nothing; ``auto`` for what its reward is of, if any of its policies learns.
+        batteries_j: Joules that are left, by client. What it costs to train a client is taken off, and one whose
+            battery does not cover its cost is not selected. A client without an entry has no limit.
+        eligible: Client, what its node sent with the latest evaluation, round -> whether it may be selected.
         client_of: Node id and metrics -> client, any hashable id.
+        history_path: A file for the records of ``history``, one JSON object a line, written after every round.
+
+    Attributes:
+        history: A record for each round and client, see ``History``.
+        batteries_j: Joules that are left by now; they may be changed between rounds, for batteries that are charged.
 
     Raises:
-        ValueError: If ``learn`` is something else, for a budget below 0, for a selector that needs other numbers than
-            nodes report, and for strategies that select themselves or do not go with ``learn``.
+        ValueError: If ``learn`` is something else, for a budget or a battery below 0, for a selector that needs other
+            numbers than nodes report, and for strategies that select themselves or do not go with ``learn``.
     """
 
     def __init__(
         self,
         strategy: Strategy,
         selector: ClientSelector,
-        budget_j: float,
+        budget_j: Budget,
         *,
-        learn: str | None = None,
+        learn: str | None = "auto",
+        batteries_j: Mapping[Any, float] | None = None,
+        eligible: Eligible | None = None,
         client_of: Callable[[int, Mapping[str, Any]], Any] = client_of,
+        history_path: str | Path | None = None,
     ) -> None:
-        if learn not in ("accuracies", "effects", None):
-            raise ValueError(f"learn is {learn!r}; choose 'accuracies', 'effects' or None")
-        if not budget_j >= 0.0:
-            raise ValueError(f"budget_j is {budget_j}; it must be at least 0 (math.inf for no limit)")
-        check_strategy(strategy, effects=learn == "effects")
-        check_selector(selector, learns=learn is not None)
+        self._learn = learned_from(learn, selector)
+        budget_of(budget_j, 1)
+        self.batteries_j = checked_batteries(batteries_j or {})
+        check_strategy(strategy, effects=self._learn == "effects")
+        check_selector(selector, learns=self._learn is not None)
         self.strategy, self.selector, self.budget_j = strategy, selector, budget_j
-        self._learn, self._client_of = learn, client_of
-        self._run: _Run | None = None
+        self.history = History(history_path)
+        self._eligible, self._client_of = eligible, client_of
+        self._run: Running | None = None
 
     def start(
         self,
@@ -102,7 +93,7 @@ class BudgetedStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Runs Flower's ``Strategy.start``; of an earlier run only the selector remembers anything.
+        """Runs Flower's ``Strategy.start``; of an earlier run only the selector and the batteries remember anything.
 
         Args:
             grid: The nodes.
@@ -121,21 +112,24 @@ class BudgetedStrategy(Strategy):
         """
         config = ConfigRecord() if evaluate_config is None else evaluate_config
         evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config)
-        run = self._run = _Run(evaluations, initial_arrays)
+        self.history.clear()
+        run = self._run = Running(evaluations, RunState(initial_arrays), 0)
         try:
             result = super().start(grid, initial_arrays, num_rounds, timeout, train_config, config, evaluate_fn)
         finally:
             self._run = None
-        if not run.has_model:
+        if not run.state.has_model:
             logger.warning("no round made a model; result.arrays is the initial one")
-            result.arrays = initial_arrays
+        result.arrays = run.state.arrays
         return result
 
     def summary(self) -> None:
-        """Logs selector and budget, and the strategy's own summary."""
+        """Logs selector and budget, and the inner strategy's own summary."""
         flower = logging.getLogger("flwr")
         flower.info("\t├──> Selection: %s", self.selector)
-        flower.info("\t│\t├── Budget of a round: %g J", self.budget_j)
+        flower.info(
+            "\t│\t├── Budget of a round: %s J", "a function of the round" if callable(self.budget_j) else self.budget_j
+        )
         flower.info("\t│\t└── Learns from: %s", self._learn or "nothing")
         self.strategy.summary()
 
@@ -149,68 +143,66 @@ class BudgetedStrategy(Strategy):
                 be used.
         """
         run = self._running()
-        run.arrays, run.selected, run.without = arrays, [], {}
-        nodes = self._nodes_with_reports(server_round, grid)
-        run.reports = run.evaluations.available(nodes.node_ids, run.trained)
-        node_ids = {client: run.evaluations.node_ids[client] for client in run.reports}
-        if warning := unnamed(node_ids, self.selector.policy_ids):
-            logger.warning("%s", warning)
-        # Without reports nobody is known to have left; the selector would forget the round before.
-        run.trained, chosen = [], self.selector.select(run.reports, self.budget_j) if run.reports else []
-        if not chosen:
-            if reason := nobody_trains(run.reports, self.budget_j):
-                logger.warning("round %d trains no client: %s; the model stays as it was", server_round, reason)
+        now = run.round = Round(server_round, arrays)
+        nodes = self._nodes_with_reports(run, now, grid)
+        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained)
+        limits = Limits(self.budget_j, self.batteries_j, self._eligible)
+        chosen = select(self.selector, limits, run.evaluations.latest, now)
+        messages = configured(self.strategy, now.number, arrays, config, nodes) if chosen else None
+        if messages is None:
             return []
-        if (messages := self._configured(server_round, config, nodes)) is None:
-            return []
-        by_node = {message.metadata.dst_node_id: message for message in messages}
-        run.selected = [client for client in chosen if node_ids[client] in by_node]
-        if left_out := [client for client in chosen if client not in run.selected]:
-            logger.warning("round %d: %s sends nothing to %s", server_round, type(self.strategy).__name__, left_out)
-        return [by_node[node_ids[client]] for client in run.selected]
+        sent = messages_to(chosen, run.evaluations.latest.node_ids, messages, self.strategy, now)
+        limits.discharge(now.costs_j)
+        return sent
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Returns the strategy's own; what the round cost is added to its metrics."""
+        """Returns the inner strategy's model and metrics, to which what the round cost is added."""
         run, replies = self._running(), list(replies)
+        now, node_ids = self._round(), run.evaluations.latest.node_ids
         by_node = {reply.metadata.src_node_id: reply for reply in replies if not reply.has_error()}
-        node_ids = {client: run.evaluations.node_ids[client] for client in run.selected}
-        trained = {client: by_node[node_id] for client, node_id in node_ids.items() if node_id in by_node}
-        arrays, metrics = self._aggregated(server_round, replies, trained)
-        if arrays is not None:
-            run.trained, run.has_model = list(trained), True
-        elif run.selected:
-            counts = f"{len(trained)} of {len(run.selected)}"
-            logger.warning(
-                "round %d made no model: %s clients trained; the model stays as it was", server_round, counts
-            )
+        trained = {client: by_node[node_ids[client]] for client in now.selected if node_ids[client] in by_node}
+        if self._learn == "effects" and trained:
+            now.coalitions = CoalitionModels(self.strategy, now.number, trained)
+        now.made, metrics = aggregated(self.strategy, now.number, replies, len(trained), may_fail=run.state.has_model)
+        if now.made is not None:
+            now.trained = list(trained)
+        elif now.selected:
+            counts = f"{len(trained)} of {len(now.selected)}"
+            logger.warning("round %d made no model: %s clients trained; the model stays as it was", now.number, counts)
         metrics = MetricRecord() if metrics is None else metrics
-        metrics["energy-j"] = float(sum(run.reports[client].cost_j for client in run.selected))
-        metrics["num-selected"] = len(run.selected)
-        return arrays, metrics
+        metrics["energy-j"] = float(sum(now.costs_j.values()))
+        metrics["num-selected"] = len(now.selected)
+        return now.made, metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Returns the strategy's own, for a copy of ``config``, into which strategies write."""
-        return self.strategy.configure_evaluate(server_round, arrays, config.copy(), cast(Grid, NodeSnapshot(grid)))
+        """Returns the inner strategy's messages, for a copy of ``config``, into which strategies write."""
+        return self.strategy.configure_evaluate(
+            self._round().number, arrays, config.copy(), cast(Grid, NodeSnapshot(grid))
+        )
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Returns the strategy's own, of the replies that can be used; reports to the selector how the round went."""
-        run, replies = self._running(), list(replies)
+        """Returns the inner strategy's metrics of the replies that can be used; the selector is told of the round."""
+        run, now, replies = self._running(), self._round(), list(replies)
         evaluation = run.evaluations.read(replies)
-        run.evaluations.keep(server_round, evaluation)
-        if evaluation.reports and run.reports:
-            self._report(server_round, evaluation)
+        run.evaluations.keep(now.number, evaluation)
         usable = [reply for reply in replies if reply.metadata.src_node_id not in evaluation.refused]
-        try:
-            return self.strategy.aggregate_evaluate(server_round, usable)
-        except Exception as error:  # of what nodes reply or of a user's function: no metrics are worth a model
-            logger.warning("round %d has no evaluation metrics: %s: %s", server_round, type(error).__name__, error)
-            return None
+        metrics = evaluated(self.strategy, now.number, usable)
+        effects = update(self.selector, self._learn, now, evaluation, run.evaluations)
+        self.history.append(now.records(evaluation, effects))
+        run.state = RunState(
+            arrays=now.arrays if now.made is None else now.made,
+            round=now.number,
+            latest=run.evaluations.latest,
+            trained=now.trained,
+            has_model=run.state.has_model or now.made is not None,
+        )
+        return metrics
 
-    def _running(self) -> _Run:
+    def _running(self) -> Running:
         if self._run is None:
             name = type(self).__name__
             raise ValueError(
@@ -219,52 +211,20 @@ class BudgetedStrategy(Strategy):
             )
         return self._run
 
-    def _nodes_with_reports(self, server_round: int, grid: Grid) -> NodeSnapshot:
-        """The nodes that are online; they are asked for reports if none of them has any."""
-        run, nodes = self._running(), NodeSnapshot(grid)
-        if run.evaluations.available(nodes.node_ids, run.trained):
+    def _round(self) -> Round:
+        now = self._running().round
+        assert now is not None  # Flower configures a round before anything else
+        return now
+
+    def _nodes_with_reports(self, run: Running, now: Round, grid: Grid) -> NodeSnapshot:
+        """The nodes that are online; they evaluate the model if none of them has reported."""
+        nodes = NodeSnapshot(grid)
+        if run.evaluations.available(nodes.node_ids, run.state.trained):
             return nodes
-        evaluation = run.evaluations.ask(server_round - 1, run.arrays)
-        if evaluation.refused and not evaluation.reports and not run.has_model:
+        evaluation = run.evaluations.evaluate(now.number - 1, now.arrays)
+        if evaluation.refused and not evaluation.reports and not run.state.has_model:
             raise ValueError(f"no reply to the first evaluation can be used: {evaluation.refusals()}")
-        run.evaluations.keep(server_round - 1, evaluation)
+        run.evaluations.keep(now.number - 1, evaluation)
+        if now.number == 1:
+            self.history.append(first_records(evaluation))
         return NodeSnapshot(grid)
-
-    def _configured(self, server_round: int, config: ConfigRecord, nodes: NodeSnapshot) -> Iterable[Message] | None:
-        """The strategy's messages for a round of all nodes; None once a privacy budget is spent."""
-        set_num_clients(self.strategy, len(nodes.node_ids))
-        try:
-            return self.strategy.configure_train(server_round, self._running().arrays, config, cast(Grid, nodes))
-        except PrivacyBudgetExhausted as error:
-            logger.warning("round %d trains no client: %s", server_round, error)
-            return None
-
-    def _aggregated(
-        self, server_round: int, replies: list[Message], trained: Mapping[Any, Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The strategy's own; nothing where nobody replied, or it fails at replies of later rounds than the first."""
-        run = self._running()
-        if not replies:
-            return None, None
-        set_num_clients(self.strategy, max(1, len(trained)))
-        try:
-            if self._learn == "effects":
-                run.without = models_without(self.strategy, server_round, trained, run.arrays)
-            return self.strategy.aggregate_train(server_round, replies)
-        except Exception as error:  # of what nodes reply or of a user's function, as above
-            if not run.has_model:
-                raise
-            logger.warning("round %d is lost: %s: %s", server_round, type(error).__name__, error)
-            return None, None
-
-    def _report(self, server_round: int, evaluation: NodeReports) -> None:
-        """Reports to the selector what was measured of the round; nothing where nothing was."""
-        run = self._running()
-        trained = run.trained or []
-        if self._learn == "accuracies" and (not trained or run.reports.keys() & evaluation.reports.keys()):
-            accuracies = {client: report.accuracy for client, report in evaluation.reports.items()}
-            self.selector.update(trained, accuracies)
-        elif self._learn == "effects":
-            models = {client: run.without[client] for client in trained}
-            measured = effects(evaluation.reports, models, lambda m: run.evaluations.ask(server_round, m).reports)
-            self.selector.update(list(measured), effects=measured)

@@ -1,0 +1,96 @@
+"""What a run knows: between two rounds, and within one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flwr.app import ArrayRecord
+
+from bippo_rllib.federated.flower.coalition_models import CoalitionModels
+from bippo_rllib.federated.flower.evaluations import Evaluations
+from bippo_rllib.federated.flower.history import Record
+from bippo_rllib.federated.flower.node_reports import NodeReports
+from bippo_rllib.federated.reports import ClientReport
+
+
+@dataclass
+class RunState:
+    """What a run knows between two rounds.
+
+    Attributes:
+        arrays: The model.
+        round: The latest round that is complete; 0 before the first.
+        latest: What the nodes reported last.
+        trained: Clients whose training counted in the latest round; None before the first.
+        has_model: Whether any round has made a model.
+    """
+
+    arrays: ArrayRecord
+    round: int = 0
+    latest: NodeReports = field(default_factory=NodeReports)
+    trained: list[Any] | None = None
+    has_model: bool = False
+
+
+@dataclass
+class Round:
+    """What is known of the round that is going on.
+
+    Attributes:
+        number: Counted from 1.
+        arrays: The model before the round.
+        reports: What the selector went by.
+        suggestions: Of the selector, by client.
+        selected: Clients that the training was sent to.
+        trained: Clients whose training counted.
+        coalitions: Makes the models of some of them, if effects are learned from.
+        made: The model that the round made; None if it made none.
+    """
+
+    number: int
+    arrays: ArrayRecord
+    reports: dict[Any, ClientReport] = field(default_factory=dict)
+    suggestions: Mapping[Any, float] = field(default_factory=dict)
+    selected: list[Any] = field(default_factory=list)
+    trained: list[Any] = field(default_factory=list)
+    coalitions: CoalitionModels | None = None
+    made: ArrayRecord | None = None
+
+    @property
+    def costs_j(self) -> dict[Any, float]:
+        """What each selected client costs."""
+        return {client: self.reports[client].cost_j for client in self.selected}
+
+    def records(self, after: NodeReports, effects: Mapping[Any, float]) -> list[Record]:
+        """Returns a record of each client that was available, given the evaluation after the round."""
+        return [
+            {
+                "round": self.number,
+                "client": client,
+                "cost_j": report.cost_j,
+                "accuracy": after.reports[client].accuracy if client in after.reports else None,
+                "suggestion": self.suggestions.get(client),
+                "selected": client in self.selected,
+                "trained": client in self.trained,
+                "effect": effects.get(client),
+            }
+            for client, report in self.reports.items()
+        ]
+
+
+@dataclass
+class Running:
+    """A call of ``start``: its evaluations, the state after the latest round, and the round that is going on."""
+
+    evaluations: Evaluations
+    state: RunState
+    first_round: int  #: complete before it, by which Flower's own count is behind
+    round: Round | None = None
+
+
+def first_records(evaluation: NodeReports) -> list[Record]:
+    """Returns the records of the evaluation before the first round."""
+    before = Round(0, ArrayRecord(), evaluation.reports)
+    return before.records(evaluation, {})
