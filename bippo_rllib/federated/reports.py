@@ -24,6 +24,8 @@ class ClientReport:
             has it too.
         loss: Loss of the global model on the client's data; read only by a prior with the key ``loss``.
         trained: Whether the client trained in the last round; None to use what the selector recorded.
+        candidate: Whether the client may be selected in this round. One that may not is observed all the same, so that
+            its policy learns from its last round.
     """
 
     accuracy: float
@@ -31,6 +33,7 @@ class ClientReport:
     cost_j: float
     loss: float | None = None
     trained: bool | None = None
+    candidate: bool = True
 
 
 #: By client: a ``ClientReport``, or a mapping with its entries. Clients of other environments than ``FederatedRounds``

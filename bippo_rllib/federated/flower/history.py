@@ -23,10 +23,10 @@ class History(Sequence[Record]):
     A record is a dict with
 
     - ``round``: counted from 1; 0 is the evaluation before the first round;
-    - ``client``;
+    - ``client``: its id, as text unless it is a whole number;
     - ``cost_j``: joules that training it in this round costs;
     - ``accuracy``: of the model after the round; None if the client did not evaluate it;
-    - ``suggestion``: what the selector picked by; None in round 0 and for clients that were no candidates;
+    - ``suggestion``: what the selector picked by; None in round 0;
     - ``selected``, ``trained``: whether it was sent the training, and whether its reply was averaged;
     - ``effect``: on the mean accuracy; None where it was not measured.
 
@@ -52,7 +52,8 @@ class History(Sequence[Record]):
         """Returns a table with a row for each record."""
         import pandas as pd  # only who asks for it needs it
 
-        return pd.DataFrame(self._records, columns=list(FIELDS))
+        table = pd.DataFrame(self._records, columns=list(FIELDS))
+        return table.astype(dict.fromkeys(("cost_j", "accuracy", "suggestion", "effect"), float))  # None becomes NaN
 
     @property
     def size(self) -> int:
@@ -92,6 +93,6 @@ class History(Sequence[Record]):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(record, default=str) + "\n" for record in new))
+            file.write("".join(json.dumps(record) + "\n" for record in new))
             file.flush()
             os.fsync(file.fileno())

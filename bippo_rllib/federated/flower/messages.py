@@ -40,3 +40,14 @@ def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | N
         f"no {CLIENT} from nodes {named}: each is a client by its node's id, which changes when it restarts, and "
         f"starts with a fresh policy; send {CLIENT}, by which clients keep theirs"
     )
+
+
+def without_report(batteries_j: Collection[Any], clients: Collection[Any]) -> str | None:
+    """Returns which batteries are of no client that has reported; None if all are."""
+    known = {policy_of(client) for client in clients}
+    unknown = [client for client in batteries_j if policy_of(client) not in known]
+    if not unknown:
+        return None
+    named = ", ".join(repr(client) for client in unknown[:NAMED])
+    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+    return f"batteries_j has {named}{more}, which has not reported; a client without an entry has no limit"

@@ -64,11 +64,11 @@ class Round:
         return {client: self.reports[client].cost_j for client in self.selected}
 
     def records(self, after: NodeReports, effects: Mapping[Any, float]) -> list[Record]:
-        """Returns a record of each client that was available, given the evaluation after the round."""
+        """Returns a record of each client that was available, given the evaluation after the round, sorted."""
         return [
             {
                 "round": self.number,
-                "client": client,
+                "client": client if isinstance(client, int | str) else str(client),
                 "cost_j": report.cost_j,
                 "accuracy": after.reports[client].accuracy if client in after.reports else None,
                 "suggestion": self.suggestions.get(client),
@@ -76,7 +76,7 @@ class Round:
                 "trained": client in self.trained,
                 "effect": effects.get(client),
             }
-            for client, report in self.reports.items()
+            for client, report in sorted(self.reports.items(), key=lambda item: str(item[0]))
         ]
 
 

@@ -19,6 +19,7 @@ from bippo_rllib.federated.flower.history import History
 from bippo_rllib.federated.flower.inner_rounds import aggregated, configured, evaluated
 from bippo_rllib.federated.flower.learning import learned_from, update
 from bippo_rllib.federated.flower.limits import Budget, Eligible, Limits, budget_of, checked_batteries
+from bippo_rllib.federated.flower.messages import without_report
 from bippo_rllib.federated.flower.node_reports import client_of
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
 from bippo_rllib.federated.flower.running import Round, Running, RunState, first_records
@@ -227,4 +228,6 @@ class BudgetedStrategy(Strategy):
         run.evaluations.keep(now.number - 1, evaluation)
         if now.number == 1:
             self.history.append(first_records(evaluation))
+            if warning := without_report(self.batteries_j, evaluation.reports):
+                logger.warning("%s", warning)
         return NodeSnapshot(grid)

@@ -225,7 +225,7 @@ def test_a_strategy_that_leaves_out_a_selected_client_is_warned_of(caplog):
 
 
 def test_what_cannot_work_is_said_in_one_line():
-    with pytest.raises(ValueError, match="learn is 'all'; choose 'accuracies', 'effects' or None"):
+    with pytest.raises(ValueError, match="learn is 'all'; choose 'auto', 'accuracies', 'effects' or None"):
         budgeted(learn="all")
     for budget_j in (-1.0, float("nan")):
         with pytest.raises(ValueError, match=rf"budget_j is {budget_j}; it must be at least 0 \(math.inf for no limit"):

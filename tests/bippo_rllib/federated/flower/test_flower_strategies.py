@@ -13,6 +13,7 @@ from flwr.app.message import arrayrecord
 from flwr.serverapp import strategy as fl
 from flwr.supercore.privacy_accounting import NeighboringRelation, PrivacyConfig, SamplingMethod
 
+from bippo_rllib import Reward
 from bippo_rllib.federated.flower import BudgetedStrategy
 
 ALL_J, SOME_J = 9.0, 3.0
@@ -32,6 +33,7 @@ STRATEGIES = {
     "FedYogi": fl.FedYogi,
     "FedAdagrad": fl.FedAdagrad,
 }
+ON_SERVER = ("FedAvgM", "FedAdam", "FedYogi", "FedAdagrad")
 FIXED = {
     "server": fl.DifferentialPrivacyServerSideFixedClipping,
     "client": fl.DifferentialPrivacyClientSideFixedClipping,
@@ -65,17 +67,39 @@ def test_learning_from_effects_leaves_the_model_as_it_is_without(name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_effects_are_those_of_the_models_that_the_strategy_makes_without_each(name):
+def test_effects_are_those_of_the_models_that_the_strategy_averages_without_each(name):
+    """The average of FedAdam and its like is FedAvg's, whatever step of their optimiser follows."""
+    averaging = fl.FedAvg if name in ON_SERVER else STRATEGIES[name]
     strategy, nodes = budgeted(STRATEGIES[name](), ALL_J, learn="effects"), Nodes()
-    seen = []
-    strategy.selector.report = lambda selected, effects: seen.append(effects)
     run(strategy, nodes, rounds=1)
-    accuracy = np.clip(weight(run(budgeted(STRATEGIES[name](), ALL_J), Nodes(), rounds=1).arrays), 0, 1)
+    found = {record["client"]: record["effect"] for record in strategy.history if record["round"] == 1}
+    accuracy = np.clip(weight(run(budgeted(averaging(), ALL_J), Nodes(), rounds=1).arrays), 0, 1)
     for client in range(6):
         others = Nodes()
         others.failing = {client}
-        without = np.clip(weight(run(budgeted(STRATEGIES[name](), ALL_J), others, rounds=1).arrays), 0, 1)
-        assert seen[0][f"client_{client:03d}"] == pytest.approx(accuracy - without)
+        without = np.clip(weight(run(budgeted(averaging(), ALL_J), others, rounds=1).arrays), 0, 1)
+        assert found[f"client_{client:03d}"] == pytest.approx(accuracy - without)
+    # Once before the round and after it, and once for each that is left out; the optimiser's average is another model.
+    assert nodes.evaluations == 2 + 6 + (name in ON_SERVER)
+
+
+@pytest.mark.parametrize("budget_j", [1.0, 2.0, 3.0, ALL_J])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_shapley_effects_add_up_to_what_the_average_changed(name, budget_j):
+    strategy, nodes = BudgetedStrategy(STRATEGIES[name](), selector(reward=Reward("shapley")), budget_j), Nodes()
+    run(strategy, nodes, rounds=1, start=0.31)
+    effects = [record["effect"] for record in strategy.history if record["effect"] is not None]
+    trained = sorted(nodes.trained())
+    averaging = fl.FedAvg if name in ON_SERVER else STRATEGIES[name]
+    alone = Nodes()
+    alone.failing = set(range(6)) - set(trained)
+    after = np.clip(weight(run(budgeted(averaging(), ALL_J), alone, rounds=1, start=0.31).arrays), 0, 1)
+    if name == "Bulyan" and len(trained) < 3:
+        assert effects == []  # the round made no model
+    else:
+        assert len(effects) == len(trained) and sum(effects) == pytest.approx(after - 0.31)
+        models = {1: 0, 2: 2, 3: 6}.get(len(trained), 2 * (len(trained) - 1))
+        assert nodes.evaluations <= 2 + models + (name in ON_SERVER)
 
 
 def test_a_strategy_that_skips_a_round_keeps_the_model(caplog):
