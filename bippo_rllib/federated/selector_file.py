@@ -111,7 +111,7 @@ def find(path: Path) -> Path:
         )
     if not path.exists():
         raise ValueError(f"no selector at {path}: no such file or folder")
-    if (path / "params.json").is_file():  # Tune's, of every trial
+    if any(path.glob("events.out.tfevents.*")):  # of every trial
         raise ValueError(f"no selector in {path} yet: the trial has no whole checkpoint (--checkpoint-every)")
     trial = next((file.parent.parent.name for file in sorted(path.glob(f"*/*checkpoint*/{SELECTOR_FILE}"))), "")
     known = f" (such as {trial})" if trial else ""

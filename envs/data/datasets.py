@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +20,17 @@ from envs.imports import import_name, is_import, own_code
 
 if TYPE_CHECKING:
     from envs.data.original_files import Split
+
+
+#: A bit for each image of digits, 1 in the test split: scikit-learn's ``train_test_split`` with ``test_size=0.3``,
+#: ``random_state=0`` and ``stratify=labels``.
+_DIGITS_TEST = (
+    "002004c8b5263040081641219342050c5a00081122240028062c1e081108960a009019320430fca0128194e042284adab0441724c942c8a2"
+    "4a2030806004d821408b802000588dc50010400ea09000054ae801301000228ecc09005226840083b8053c23a69c0a0224000fc9542804a4"
+    "98cd02124061e500802c604e9c376b8192160154c8404842a0a4180a5000b60b8561e68913804b126c80c02205068e420109f202c141b988"
+    "13c809190001948e21028410a8f52033283920c944c8c8688a0102932292030922a6402d26062108a8608198c8a0141286124a12853ca415"
+    "20"
+)
 
 
 @dataclass(frozen=True)
@@ -101,15 +115,14 @@ def _checked(name: str, dataset: object) -> Dataset:
 
 
 def _digits() -> Dataset:
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    digits = load_digits()
-    images = digits.images.astype(np.uint8)[:, None]
-    labels = digits.target.astype(np.int64)
-    train, test = train_test_split(np.arange(len(labels)), test_size=0.3, random_state=0, stratify=labels)
-    splits = [(images[np.sort(index)], labels[np.sort(index)]) for index in (train, test)]
-    return _dataset("digits", splits[0], splits[1], tuple(str(label) for label in digits.target_names), max_value=16)
+    """Reads scikit-learn's file without scikit-learn, which takes as long to import as many a trial to run."""
+    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]
+    with gzip.open(Path(package, "datasets", "data", "digits.csv.gz")) as file:
+        table = np.loadtxt(file, np.uint8, delimiter=",")
+    images, labels = table[:, :-1].reshape(-1, 8, 8)[:, None], table[:, -1].astype(np.int64)
+    in_test = np.unpackbits(np.frombuffer(bytes.fromhex(_DIGITS_TEST), np.uint8), count=len(labels)).astype(bool)
+    train, test = ((images[chosen], labels[chosen]) for chosen in (~in_test, in_test))
+    return _dataset("digits", train, test, tuple("0123456789"), max_value=16)
 
 
 def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max_value: int = 255) -> Dataset:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from experiments.cli import one_line
 #: Names of ``--logger``, which are those of the packages.
 LOGGERS = ("mlflow", "wandb")
 MLFLOW_FILE = "mlflow.db"
+#: Key of a result's list of the numbers of each round that it stands for, by tag and with the ``round`` itself.
+POINTS = "points"
 _PROJECT = "bippo"
+_MLFLOW_BATCH = 1_000  # The most metrics that MLflow takes at once.
 
 
 def check_installed(loggers: Sequence[str]) -> None:
@@ -54,17 +58,38 @@ def new_loggers(loggers: Sequence[str], results_dir: Path) -> list[Any]:
 def _mlflow(results_dir: Path) -> Any:
     from ray.air.integrations.mlflow import MLflowLoggerCallback
 
+    class MLflow(MLflowLoggerCallback):
+        """Logs the numbers of many rounds in one transaction; Ray's takes one for each number."""
+
+        def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
+            from mlflow.entities import Metric
+            from mlflow.tracking import MlflowClient
+
+            client, now = MlflowClient(self.tracking_uri, self.registry_uri), int(1000 * time.time())
+            metrics = [
+                Metric(tag, value, now, step) for step, numbers in _steps(result) for tag, value in numbers.items()
+            ]
+            for start in range(0, len(metrics), _MLFLOW_BATCH):
+                client.log_batch(self._trial_runs[trial], metrics[start : start + _MLFLOW_BATCH])
+
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # else it tells of every table of a new database
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{results_dir / MLFLOW_FILE}"
-    return _grouping(MLflowLoggerCallback)(uri, experiment_name=results_dir.name)
+    return MLflow(uri, experiment_name=results_dir.name)
 
 
 def _wandb(results_dir: Path) -> Any:
     from ray.air.integrations.wandb import WandbLoggerCallback
 
+    class Wandb(WandbLoggerCallback):
+        """Logs a point for each round."""
+
+        def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
+            for step, numbers in _steps(result):
+                super().log_trial_result(step, trial, {**numbers, "training_iteration": step})
+
     # A Ray worker writes the runs, and need not have this process's environment. Its folder is Ray's, which is copied
     # before the last of a run is written.
-    return _grouping(WandbLoggerCallback)(
+    return Wandb(
         os.environ.get("WANDB_PROJECT") or _PROJECT,
         group=results_dir.name,
         dir=os.environ.get("WANDB_DIR") or str(results_dir),
@@ -73,12 +98,7 @@ def _wandb(results_dir: Path) -> Any:
     )
 
 
-def _grouping(logger: type) -> type:
-    """The same logger, but it gets a result's numbers in groups, and the round as their step."""
-    from experiments.study.logger_tags import grouped
-
-    class Grouping(logger):  # type: ignore[misc, valid-type]
-        def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
-            super().log_trial_result(iteration, trial, {**grouped(result), "training_iteration": result["round"]})
-
-    return Grouping
+def _steps(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, float]]]:
+    """Round and numbers, by tag, of each round that a result stands for."""
+    for point in result[POINTS]:
+        yield int(point["round"]), {tag: value for tag, value in point.items() if tag != "round"}

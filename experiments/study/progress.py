@@ -152,8 +152,8 @@ class Progress(tune.Callback):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_out": sys.stdout})
 
-    def keep_logs(self) -> None:
-        """Copies what Tune's loggers wrote to the trials' folders, as Tune itself does now and then and at the end."""
+    def keep_errors(self) -> None:
+        """Copies the errors of failed trials to their folders, as Tune itself does now and then and at the end."""
         for trial in self._tune_trials:
             if trial.local_path and Path(trial.local_path).is_dir():
                 shutil.copytree(trial.local_path, trial.storage.trial_fs_path, dirs_exist_ok=True)

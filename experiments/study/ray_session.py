@@ -19,6 +19,7 @@ def quiet() -> None:
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # trials write rows and TensorBoard's file themselves
     import ray.rllib  # noqa: F401  (its import sets its logger's level)
 
     for name in ("ray.tune", "ray.train", "ray.rllib"):

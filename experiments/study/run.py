@@ -93,7 +93,7 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(study.results_dir))
         return failures
     except KeyboardInterrupt:
-        progress.keep_logs()
+        progress.keep_errors()
         raise
     finally:
         progress.close()
@@ -117,7 +117,6 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
     from experiments.study.row_callback import ROLLING_ACCURACY
     from experiments.study.scheduler import InTurn, SeedwiseASHA
     from experiments.study.study_end import StudyEnd
-    from experiments.study.tensorboard import TensorBoardLogger
     from experiments.study.trial import StudyTrial, param_space
 
     journal = study.results_dir / JOURNAL_FILE
@@ -138,12 +137,7 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
-            callbacks=[
-                progress,
-                watch,
-                TensorBoardLogger(study.scenario.name, study.settings),
-                *new_loggers(study.loggers, study.results_dir),
-            ],
+            callbacks=[progress, watch, *new_loggers(study.loggers, study.results_dir)],
             verbose=0,
         ),
     )

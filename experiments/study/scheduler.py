@@ -14,6 +14,15 @@ from experiments.study.trial_start import TrialStart
 _ROUND = "training_iteration"
 
 
+def rungs(max_rounds: int) -> list[int]:
+    """Rounds after which ASHA compares the trials of a search that have ``max_rounds``."""
+    return [_grace_period(max_rounds) * 2**k for k in range(max_rounds.bit_length())]
+
+
+def _grace_period(max_rounds: int) -> int:
+    return max(1, min(20, max_rounds // 4))
+
+
 @dataclass(frozen=True)
 class _NamedTrial:
     """All that ASHA looks at; Tune's own ids are others in every run, names are not."""
@@ -48,17 +57,16 @@ class SeedwiseASHA(InTurn):
 
     def __init__(self, metric: str, max_rounds: int, journal: Path | None = None) -> None:
         super().__init__()
-        grace_period = max(1, min(20, max_rounds // 4))
         self._metric, self._journal = metric, journal
         self._arguments: dict[str, Any] = {
             "time_attr": _ROUND,
             "metric": metric,
             "mode": "max",
             "max_t": max_rounds,
-            "grace_period": grace_period,
+            "grace_period": _grace_period(max_rounds),
             "reduction_factor": 2,
         }
-        self._milestones = [grace_period * 2**k for k in range(max_rounds.bit_length())]
+        self._rungs = rungs(max_rounds)
         self._groups: dict[tuple[str, int], ASHAScheduler] = {}
         self._stopped: dict[str, int] = {}
         self._known: dict[tuple[str, int], None] = {}
@@ -75,7 +83,7 @@ class SeedwiseASHA(InTurn):
         if iteration >= self._stopped.get(name, iteration + 1):
             return TrialScheduler.STOP
         action = self._group(trial).on_trial_result(tune_controller, _named(trial), result)
-        if iteration in self._milestones and (name, iteration) not in self._known:
+        if iteration in self._rungs and (name, iteration) not in self._known:
             self._record(trial, result, stop=action == TrialScheduler.STOP)
         return action
 

@@ -1,62 +1,64 @@
-"""TensorBoard logs of a study: tags in groups, and each trial's settings in the HPARAMS tab while it runs."""
+"""TensorBoard log of one trial: tags in groups, and its settings in the HPARAMS tab from the start."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
-from ray.tune.logger import TBXLoggerCallback
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.summary import hparams
-
-from experiments.own_methods import method_name
-from experiments.study.logger_tags import grouped
-from experiments.study.trial_start import TrialStart
 
 #: Columns of the HPARAMS tab beside the settings.
 HPARAM_METRICS = ("accuracy/mean_accuracy", "accuracy/mean_accuracy_last_10", "energy/energy_total_j")
 
 
-class TensorBoardLogger(TBXLoggerCallback):
-    """Tune's logger, which else puts all tags into one group and each trial's whole configuration into HPARAMS.
+class EventFile:
+    """The event file in a trial's folder, written by the trial itself, so that curves are there while it runs.
+
+    tensorboardX's ``SummaryWriter`` would send each number through a queue to a thread, whose errors, such as those of
+    a full disk, nobody gets.
 
     Args:
-        scenario: Name of the study's scenario.
-        settings: What all trials were given, as in ``--set``.
+        folder: The trial's.
+        settings: What the HPARAMS tab shows of the trial.
     """
 
-    def __init__(self, scenario: str, settings: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._scenario, self._settings = scenario, settings
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._writer = EventsWriter(str(folder / "events"))
+        experiment, start, self._end = hparams(
+            {key: _plain(value) for key, value in settings.items()}, dict.fromkeys(HPARAM_METRICS)
+        )
+        self._write(summary=experiment)
+        self._write(summary=start)
 
-    def log_trial_start(self, trial: Any) -> None:
-        """Says which settings the trial has."""
-        super().log_trial_start(trial)
-        experiment, start, _ = self._hparams(trial)
-        self._add(trial, experiment, start)
+    def continue_after(self, round_number: int) -> None:
+        """Makes TensorBoard hide what an earlier file has of later rounds, since they are run again."""
+        self._write(session_log=SessionLog(status=SessionLog.START), step=round_number + 1)
 
-    def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
-        """Adds a point to every curve; the step is the round."""
-        if trial not in self._trial_writer:
-            self.log_trial_start(trial)
-        for tag, value in grouped(result).items():
-            self._trial_writer[trial].add_scalar(tag, value, global_step=result["round"])
-        self._trial_writer[trial].flush()
+    def add(self, numbers: Mapping[str, float], round_number: int) -> None:
+        """Adds a point to the curve of each tag; the step is the round."""
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items()]
+        self._write(summary=Summary(value=values), step=round_number)
 
-    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
-        """Says that the trial has ended, and closes its file."""
-        if trial in self._trial_writer and not failed:
-            self._add(trial, self._hparams(trial)[-1])
-        super().log_trial_end(trial, failed)
+    def flush(self) -> None:
+        """Writes what was added to disk."""
+        self._writer.flush()
 
-    def _hparams(self, trial: Any) -> tuple[Any, Any, Any]:
-        start = TrialStart(**trial.config["trial"])
-        settings = {key: _plain(value) for key, value in {**self._settings, **start.search}.items()}
-        named = {"scenario": self._scenario, "method": method_name(start.method), "seed": start.seed}
-        return hparams({**named, **settings}, dict.fromkeys(HPARAM_METRICS))
+    def close(self, failed: bool) -> None:
+        """Closes the file; says that the trial has ended unless it ``failed``, perhaps because of a full disk."""
+        if not failed:
+            self._write(summary=self._end)
+        with suppress(OSError) if failed else nullcontext():
+            self._writer.close()
 
-    def _add(self, trial: Any, *summaries: Any) -> None:
-        for summary in summaries:
-            self._trial_writer[trial].file_writer.add_summary(summary)
+    def _write(self, **fields: Any) -> None:
+        self._writer.write_event(Event(wall_time=time.time(), **fields))
 
 
 def _plain(value: Any) -> bool | int | float | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,12 +22,19 @@ from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.results.setting_text import describe
+from experiments.study.logger_tags import grouped
+from experiments.study.loggers import POINTS
 from experiments.study.placement import Placement
-from experiments.study.row_callback import RowCallback, TrialInfo
+from experiments.study.row_callback import EPISODE_OVER, RowCallback, TrialInfo
+from experiments.study.scheduler import rungs
 from experiments.study.selector_macs import with_selector
 from experiments.study.settings import apply_settings, split_settings
 from experiments.study.study import Study
+from experiments.study.tensorboard import EventFile
 from experiments.study.transfer import check_unchanged
+
+#: How long a trial runs rounds before Tune gets a result: the driver takes longer for one than many a round.
+RESULT_INTERVAL_S = 1.0
 
 
 def bippo_config(
@@ -75,6 +83,9 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
             "data_dir": absolute_data_dir(study.data_dir),  # trials have another environment and working directory
         },
         "settings": split_settings(study.settings)[0],
+        "shown": dict(study.settings),
+        "checkpoint_every": study.checkpoint_every,
+        "rungs": rungs(study.rounds) if study.search else [],
         "working_dir": os.getcwd(),
         "gpu_share": placement.gpu_share,
         "bundles": placement.bundles,
@@ -91,9 +102,10 @@ def config_of(space: Mapping[str, Any]) -> BippoConfig:
 
 
 class StudyTrial(Bippo):
-    """Bippo for a point of a study's search space: one torch thread, and rows that survive a kill."""
+    """Bippo for a point of a study's search space: one torch thread, many rounds a result, logs that survive a kill."""
 
     _error: Exception | None = None
+    _events: EventFile | None = None
 
     def __init__(self, config: Any = None, **kwargs: Any) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
@@ -103,16 +115,26 @@ class StudyTrial(Bippo):
         if is_point and config["working_dir"] not in sys.path:
             sys.path.append(config["working_dir"])  # where a user's own methods, models and data sets may lie
         super().__init__(config_of(config) if is_point else config, **kwargs)
-        trial = config["trial"] if is_point else {}
-        if trial.get("resume_from"):
+        if is_point:
+            self._start(config)
+
+    def _start(self, space: Mapping[str, Any]) -> None:
+        """Opens the trial's logs, and goes on from a checkpoint or starts from policies where the point says so."""
+        trial, rows = space["trial"], self._row_callbacks()[0]
+        self._checkpoint_every, self._rungs = space["checkpoint_every"], space["rungs"]
+        if self._storage is not None:
+            self._events = EventFile(
+                Path(self._storage.trial_fs_path), {**rows.named, **space["shown"], **trial["search"]}
+            )
+        if trial["resume_from"]:
             self.restore_from_path(trial["resume_from"])
-            for callback in self._row_callbacks():
-                callback.on_resumed(self)
-        elif trial.get("init_from"):
+            rows.on_resumed(self)
+            if self._events is not None:
+                self._events.continue_after(self.training_iteration)
+        elif trial["init_from"]:
             check_unchanged(trial["init_from"], trial["init_sha256"])
-            self.load_policies(trial["init_from"], epsilon={**config["settings"], **trial["search"]}.get("epsilon"))
-            for callback in self._row_callbacks():
-                callback.on_policies_loaded(self)
+            self.load_policies(trial["init_from"], epsilon={**space["settings"], **trial["search"]}.get("epsilon"))
+            rows.on_policies_loaded(self)
 
     def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
         """Begins another trial in this process, whose imports take longer than many a trial.
@@ -121,11 +143,52 @@ class StudyTrial(Bippo):
         the first step: after an error in here, Tune would keep one process more than there are trials.
         """
         self.stop()
+        self._error = self._events = None
         try:
             StudyTrial.__init__(self, new_config, storage=storage)
         except Exception as error:
             self._error = error
         return True
+
+    def train(self) -> dict[str, Any]:
+        """Runs rounds until Tune has to see one or ``RESULT_INTERVAL_S`` have passed; which rounds changes no row.
+
+        What is raised after the first of them is raised by the next call, so that Tune gets those before.
+
+        Returns:
+            The last round's result, with the numbers of each round under ``POINTS``.
+        """
+        until, rounds = time.monotonic() + RESULT_INTERVAL_S, [self._run_round()]
+        while not (self._must_report(rounds[-1]) or time.monotonic() >= until):
+            try:
+                rounds.append(self._run_round())
+            except Exception:
+                break
+        if self._events is not None:
+            self._events.flush()
+        return {
+            **rounds[-1],
+            POINTS: [point for result in rounds for point in result[POINTS]],
+            "meter_warnings": [warning for result in rounds for warning in result["meter_warnings"]],
+            "config": {},  # of no use to Tune, which would flatten all of it
+        }
+
+    def _run_round(self) -> dict[str, Any]:
+        """One round, logged; what it raises is raised again by all that follow."""
+        try:
+            result = super().train()
+            numbers = grouped(result)
+            if self._events is not None:
+                self._events.add(numbers, result["round"])
+        except Exception as error:
+            self._error = error
+            raise
+        return {**result, POINTS: [{**numbers, "round": result["round"]}]}
+
+    def _must_report(self, result: Mapping[str, Any]) -> bool:
+        """Whether Tune ends the trial, compares it or takes a checkpoint after this round."""
+        done = result["training_iteration"]
+        return result[EPISODE_OVER] or done in self._rungs or done % self._checkpoint_every == 0
 
     def step(self) -> Any:
         """One round."""
@@ -153,8 +216,11 @@ class StudyTrial(Bippo):
         )
 
     def cleanup(self) -> None:
-        """The last rows, also of a trial that is stopped early."""
+        """Writes the last of its logs, also of a trial that is stopped early."""
         self.flush_rows()
+        if self._events is not None:
+            self._events.close(failed=self._error is not None)
+            self._events = None
         super().cleanup()
 
     def flush_rows(self) -> None:

@@ -108,7 +108,8 @@ class Snapshot(tune.Callback):
             shutil.copytree(*self._folders)
 
     def attach(self, monkeypatch: Any) -> None:
-        """To the studies that are run from now on."""
+        """To the studies that are run from now on, which then report every round."""
+        monkeypatch.setattr("experiments.study.trial.RESULT_INTERVAL_S", 0.0)
         original = tune.Tuner.__init__
 
         def init(tuner: Any, *arguments: Any, run_config: tune.RunConfig, **keywords: Any) -> None:

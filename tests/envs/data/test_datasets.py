@@ -111,13 +111,21 @@ def test_where_data_lies_is_settled_on_construction(tmp_path, monkeypatch, by_va
     assert config.data_dir == str(tmp_path / "data")
 
 
-def test_digits_are_split_once_and_for_all():
-    dataset = datasets.load_dataset("digits")
-    assert (len(dataset.train_labels), len(dataset.test_labels)) == (1257, 540)
-    shares = torch.bincount(dataset.train_labels) / torch.bincount(
-        torch.cat([dataset.train_labels, dataset.test_labels])
-    )
-    assert ((shares > 0.69) & (shares < 0.71)).all()
+def test_digits_are_scikit_learns_in_its_stratified_split():
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    dataset, published = datasets.load_dataset("digits"), load_digits()
+    labels = published.target
+    train, test = train_test_split(np.arange(len(labels)), test_size=0.3, random_state=0, stratify=labels)
+    for index, images, found in (
+        (train, dataset.train_images, dataset.train_labels),
+        (test, dataset.test_images, dataset.test_labels),
+    ):
+        assert images.dtype == torch.uint8 and found.tolist() == labels[np.sort(index)].tolist()
+        expected = torch.from_numpy(published.images.astype(np.uint8)[:, None][np.sort(index)])
+        assert torch.equal(images, expected) and images.stride() == expected.stride()  # strides decide on kernels
+    assert dataset.classes == tuple(map(str, published.target_names))
     everything = Samples(dataset.train_images.numpy(), dataset.train_labels.numpy(), (1257,))
     scaled, _ = ResidentSamples(everything, dataset.max_value, "cpu").of(0)
     assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
