@@ -190,7 +190,7 @@ class Bippo(PPO):
         """Starts from the policies of another run with the same clients, whatever it was trained on.
 
         Actors and critics become those of the checkpoint, bit for bit. Adam's moments, waiting participations and the
-        records of a ``BippoConfig.prior`` start afresh. Call it before the first ``train()``; ``from_checkpoint`` is
+        prior's records start afresh. Call it before the first ``train()``; ``from_checkpoint`` is
         what resumes a run.
 
         Args:

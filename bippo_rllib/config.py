@@ -22,13 +22,12 @@ from bippo_rllib.policies.agents import PolicyOf, environment_in, policy_of, pol
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
-from bippo_rllib.score_settings import ScoreSettings
-from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece, insert_scores, new_sampler_connector
+from bippo_rllib.selection_settings import SelectionSettings
 
 
-class BippoConfig(ScoreSettings):
+class BippoConfig(SelectionSettings):
     """Configuration of budget-aware independent PPO; defaults are the paper's.
 
     .. code-block:: python
@@ -36,8 +35,9 @@ class BippoConfig(ScoreSettings):
         config = (
             BippoConfig()
             .environment(MyParallelEnv, env_config={"num_workers": 8})
-            .budget(cost_key="cost", budget_key="budget")
-            .training(sampler="epsilon_greedy", lr=1e-3)
+            .info_keys(cost="cost", budget="budget")
+            .selection(sampler="epsilon_greedy")
+            .training(lr=1e-3)
         )
         algo = config.build_algo()
         result = algo.train()  # one environment step, one update of the policies whose batch is full
@@ -47,13 +47,6 @@ class BippoConfig(ScoreSettings):
         if algo_class is None:
             from bippo_rllib.bippo import Bippo as algo_class  # which imports this module
         super().__init__(algo_class=algo_class)
-        # Ours.
-        sampler = BudgetSampler()
-        self.sampler = sampler.strategy
-        self.epsilon = sampler.epsilon
-        self.epsilon_decay = sampler.epsilon_decay
-        self.epsilon_min = sampler.epsilon_min
-        self.outside_odds = sampler.outside_odds
         self.policy_batch_size = 2
         self.hidden_size = 128
         self.per_policy_metrics = False
@@ -94,11 +87,6 @@ class BippoConfig(ScoreSettings):
     def training(
         self,
         *,
-        sampler: str = NotProvided,
-        epsilon: float = NotProvided,
-        epsilon_decay: float = NotProvided,
-        epsilon_min: float = NotProvided,
-        outside_odds: float = NotProvided,
         policy_batch_size: int = NotProvided,
         hidden_size: int = NotProvided,
         per_policy_metrics: bool = NotProvided,
@@ -107,12 +95,6 @@ class BippoConfig(ScoreSettings):
         """As PPO's, and these of ours.
 
         Args:
-            sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``odds``, ``greedy`` or ``random``, see
-                ``BudgetSampler``.
-            epsilon: Initial exploration rate of ``epsilon_greedy``.
-            epsilon_decay: Its factor per step.
-            epsilon_min: Its lower end.
-            outside_odds: Odds of ``odds`` that a round spends no more, see ``BudgetSampler``.
             policy_batch_size: A policy is updated as soon as its client took part in this many steps.
             hidden_size: Hidden units of each actor and critic.
             per_policy_metrics: Also report losses and advantages of each updated policy under its own id. The result
@@ -124,35 +106,33 @@ class BippoConfig(ScoreSettings):
             kwargs["num_epochs"] = kwargs.pop("num_sgd_iter")
         super().training(**kwargs)
         return self._set(
-            sampler=sampler,
-            epsilon=epsilon,
-            epsilon_decay=epsilon_decay,
-            epsilon_min=epsilon_min,
-            outside_odds=outside_odds,
             policy_batch_size=policy_batch_size,
             hidden_size=hidden_size,
             per_policy_metrics=per_policy_metrics,
         )
 
-    def budget(
+    def info_keys(
         self,
         *,
-        cost_key: str = NotProvided,
-        budget_key: str = NotProvided,
-        failed_key: str = NotProvided,
-        dropped_key: str = NotProvided,
+        cost: str = NotProvided,
+        budget: str = NotProvided,
+        failed: str = NotProvided,
+        dropped: str = NotProvided,
     ) -> BippoConfig:
-        """Names the info keys that hold what acting costs and what may be spent; the unit is the environment's.
+        """Sets the info keys under which the environment reports costs, the budget and what became of a step.
+
+        Costs and budget may be in any unit, the same for both.
 
         Args:
-            cost_key: Key of an agent's cost for the next step.
-            budget_key: Key of what all agents together may spend in the next step, the same in every info.
-            failed_key: Key of a flag in what a step returns: the agent participated, but its work was lost. The step is
-                not learned from. An info without it means that all went well.
-            dropped_key: Key of a flag in what a step returns: the environment turned the agent down, so that it did not
-                participate although it was to. The step is not learned from either.
+            cost: Key of an agent's cost for the next step; ``cost`` by default.
+            budget: Key of what all agents together may spend in the next step, the same number in every info;
+                ``budget`` by default.
+            failed: Key of a flag in the infos that a step returns: the agent participated, but its work was lost. The
+                step is not learned from. Where the key is missing, nothing failed. ``failed`` by default.
+            dropped: Key of a flag in the infos that a step returns: the agent was selected, but the environment did not
+                let it participate. The step is not learned from. ``dropped`` by default.
         """
-        return self._set(cost_key=cost_key, budget_key=budget_key, failed_key=failed_key, dropped_key=dropped_key)
+        return self._set(cost_key=cost, budget_key=budget, failed_key=failed, dropped_key=dropped)
 
     @property
     def not_learned_keys(self) -> tuple[str, str]:
@@ -184,8 +164,9 @@ class BippoConfig(ScoreSettings):
         Raises:
             ValueError: Naming the setting, its value and the remedy.
         """
-        refuse_unsupported_settings(self, BippoConfig())
-        check_settings(self)
+        default = BippoConfig()
+        refuse_unsupported_settings(self, default)
+        check_settings(self, default)
         new_sampler_connector(self)
         super().validate()
 
@@ -233,7 +214,7 @@ class BippoConfig(ScoreSettings):
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, ``rank_by`` or ``prior``, then the budget sampler, unless one of theirs is it.
+        """The user's own pieces, ranking or prior, then the budget sampler, unless one of theirs is it.
 
         For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
         """

@@ -74,7 +74,7 @@ def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
         if getattr(config, name) != getattr(default, name):
             raise ValueError(
                 f"{name.strip('_')} is set, but BippoEnvRunner works on arrays and runs neither RLlib's own episodes "
-                "nor env-to-module pieces; use env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner)."
+                "nor env-to-module pieces; use env_runners(env_runner_cls=EpisodeEnvRunner)."
             )
 
 
@@ -96,14 +96,27 @@ _COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
 _LARGEST_SEED = 2**32 - 1 - 1_000_000
 #: None turns these off.
 _OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
+#: What turns a part of the selection on -> settings that have no effect without it.
+_NEEDS = {
+    "score_key": ("highest_first", "candidates", "size_key"),
+    "prior_weight": ("prior_key", "prior_gain", "prior_only_lowers"),
+    "set_score": ("set_weight",),
+}
 
 
-def check_settings(config: AlgorithmConfig) -> None:
-    """Raises a ValueError that names the first setting of ours, or of PPO's, that is out of range or of no effect."""
+def check_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
+    """Refuses settings of ``BippoConfig``, or of PPO, that are out of range or would have no effect.
+
+    Args:
+        config: A ``BippoConfig``.
+        default: A fresh ``BippoConfig``.
+
+    Raises:
+        ValueError: Naming the first such setting, its value and what is expected.
+    """
     check_ranges(config)
     check_seed(config.seed)
-    check_prior(config)
-    check_set_score(config)
+    check_selection(config, default)
 
 
 def check_ranges(config: AlgorithmConfig) -> None:
@@ -140,28 +153,25 @@ def _range_text(low: float, high: float, closed: bool) -> str:
     return f"a number {above}" if high == math.inf else f"a number {above} and at most {high:g}"
 
 
-def check_prior(config: AlgorithmConfig) -> None:
-    """Raises a ValueError where the settings of a prior would not be honoured."""
+def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
+    """Refuses settings of ``BippoConfig.selection`` that would have no effect or that contradict each other.
+
+    Raises:
+        ValueError: Naming the setting, its value and the remedy.
+    """
+    for switch, names in _NEEDS.items():
+        for name in names:
+            value, state = getattr(config, name), getattr(config, switch)
+            if not state and value != getattr(default, name):
+                raise ValueError(f"{name} is {value!r}, but {switch} is {state!r}, so that it has no effect; set both")
     if config.prior_weight and config.score_key is not None:
         raise ValueError(
-            f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking takes the place "
-            "of the suggestions that a prior adjusts; use BippoConfig.prior or BippoConfig.rank_by"
+            f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking replaces the "
+            "suggestions that a prior adjusts; set only one of them"
         )
-    for name, default in (("prior_gain", 1.0), ("prior_only_lowers", False)):
-        if not config.prior_weight and getattr(config, name) != default:
-            raise ValueError(
-                f"{name} is {getattr(config, name)}, but prior_weight is 0, which turns the prior off; "
-                "set prior_weight too"
-            )
-
-
-def check_set_score(config: AlgorithmConfig) -> None:
-    """Raises a ValueError where the settings of a set score would not be honoured."""
     if config.set_score is not None and not callable(config.set_score):
         raise ValueError(f"set_score is {config.set_score!r}; it must make a SetScore, such as a subclass of it")
-    if config.set_weight and config.set_score is None:
-        raise ValueError(f"set_weight is {config.set_weight}, but there is no set score; use BippoConfig.set_term")
-    if config.set_weight and config.sampler != "odds":
+    if config.set_score is not None and config.set_weight and config.sampler != "odds":
         raise ValueError(
             f"set_weight is {config.set_weight} and sampler {config.sampler!r}; a set score needs sampler='odds'"
         )

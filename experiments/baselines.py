@@ -26,7 +26,7 @@ class RuleConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.training(sampler="greedy")
+        self.selection(sampler="greedy")
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Rule:
         """The rule, for an environment, with the seed of its draws."""
@@ -87,7 +87,7 @@ class FedCBSConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.training(sampler="odds").set_term(LabelBalance, weight=2.0)
+        self.selection(sampler="odds", set_score=LabelBalance)
 
     def new_piece(self, env: FederatedRounds) -> EvenSuggestions:
         """Even odds, so that the set score decides alone."""
@@ -101,8 +101,8 @@ class BanditConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.training(sampler="odds", outside_odds=1.0).set_term(UpdateMatching, weight=2.0)
-        self.prior(weight=2.0, gain=1.0, only_lowers=True)
+        self.selection(sampler="odds", outside_odds=1.0, set_score=UpdateMatching)
+        self.selection(prior_weight=2.0, prior_only_lowers=True)
 
     def new_piece(self, env: FederatedRounds) -> BanditSuggestions:
         """Suggestions from rewards."""

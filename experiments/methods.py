@@ -55,33 +55,30 @@ class Method:
 def _independent(sampler: str) -> BippoConfig:
     from bippo_rllib import BippoConfig
 
-    return BippoConfig().training(sampler=sampler)
+    return BippoConfig().selection(sampler=sampler)
 
 
 def _representative() -> BippoConfig:
     """Ours. Numbers were chosen on digits, seeds 1 to 10, clean and noisy, and then left alone: docs/algorithm.md."""
-    config = _independent("odds").prior(weight=2.0, gain=1.0)
-    return config.training(
-        outside_odds=1.0, use_critic=False, gamma=0.0, policy_batch_size=1, lr=3e-3, entropy_coeff=0.1
-    )
+    config = _independent("odds").selection(outside_odds=1.0, prior_weight=2.0)
+    return config.training(use_critic=False, gamma=0.0, policy_batch_size=1, lr=3e-3, entropy_coeff=0.1)
 
 
 def _set_matching() -> BippoConfig:
     """Ours, for partitions on which no client represents the others; chosen on digits, seeds 1 to 6."""
     from bippo_rllib.selection.update_matching import UpdateMatching
 
-    config = _representative().prior(weight=2.0, gain=2.0, only_lowers=True)
-    return config.set_term(UpdateMatching, weight=2.0)
+    return _representative().selection(prior_gain=2.0, prior_only_lowers=True, set_score=UpdateMatching)
 
 
 def _prior_alone() -> BippoConfig:
-    return _independent("odds").prior(weight=2.0, gain=0.0).multi_agent(policies_to_train=[])
+    return _independent("odds").selection(prior_weight=2.0, prior_gain=0.0).multi_agent(policies_to_train=[])
 
 
 def _central(sampler: str) -> BippoConfig:
-    from bippo_rllib import CentralPPOConfig
+    from bippo_rllib.baselines.central.config import CentralPPOConfig
 
-    return CentralPPOConfig().training(sampler=sampler)
+    return CentralPPOConfig().selection(sampler=sampler)
 
 
 def _fedavg() -> BippoConfig:
@@ -90,7 +87,7 @@ def _fedavg() -> BippoConfig:
 
 def _ranked(score_key: str, highest: bool = True, candidates: int | None = None) -> BippoConfig:
     config = _independent("greedy").multi_agent(policies_to_train=[])
-    return config.rank_by(score_key, highest=highest, candidates=candidates)
+    return config.selection(score_key=score_key, highest_first=highest, candidates=candidates)
 
 
 def _oort() -> BippoConfig:

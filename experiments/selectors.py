@@ -46,7 +46,7 @@ class OortConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.training(sampler="greedy")
+        self.selection(sampler="greedy")
 
     def new_piece(self, env: FederatedRounds) -> ConnectorV2:
         """Oort's order of the clients."""
@@ -63,7 +63,7 @@ class OracleConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.training(sampler="random")
+        self.selection(sampler="random")
         self.oracle_clients: Sequence[int] | int | None = None
 
     def validate(self) -> None:

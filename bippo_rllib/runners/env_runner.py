@@ -79,7 +79,7 @@ class BippoEnvRunner(BaseEnvRunner):
             Experience of each step.
         """
         if kwargs.get("random_actions"):
-            raise ValueError("random_actions=True would ignore the budget; use .training(sampler='random') instead")
+            raise ValueError("random_actions=True would ignore the budget; use .selection(sampler='random') instead")
         for name, number in (("num_timesteps", num_timesteps), ("num_episodes", num_episodes)):
             if number is not None and (number < 0 or None not in (num_timesteps, num_episodes)):
                 raise ValueError(f"{name} is {number}; give num_timesteps or num_episodes, at least 0")

@@ -38,7 +38,7 @@ class RunningEpisode:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"BippoEnvRunner's episode has no {name!r}, it keeps the latest step only; use "
-            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), which runs RLlib's own episodes"
+            "env_runners(env_runner_cls=EpisodeEnvRunner), which runs RLlib's own episodes"
         )
 
     def step(self, transition: Transition) -> None:
@@ -92,7 +92,7 @@ def _latest(what: str, entries: Mapping[Any, Any], indices: int | None, agent_id
     if indices not in (-1, None):
         raise ValueError(
             f"{what} at {indices!r} were asked for, but BippoEnvRunner keeps the latest step only (indices=-1); use "
-            "env_runners(env_runner_cls=bippo_rllib.EpisodeEnvRunner), which runs RLlib's own episodes"
+            "env_runners(env_runner_cls=EpisodeEnvRunner), which runs RLlib's own episodes"
         )
     if indices == -1 and agent_ids is None:
         return entries

@@ -101,14 +101,14 @@ class BudgetSamplerConnector(ConnectorV2):
             return
         if (SET_SCORE in state) != (self.set_score is not None):
             saved, here = ("with", "without") if SET_SCORE in state else ("without", "with")
-            raise ValueError(f"the state was saved {saved} a set score, this is {here} one; use the same .set_term()")
+            raise ValueError(f"the state was saved {saved} a set score, this is {here} one; use the same set_score")
         self.sampler.set_state(dict(state))
         if self.set_score is not None:
             self.set_score.set_state(state[SET_SCORE])
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
-        costs = info_values(infos, agents, self._cost_key, "BippoConfig.budget(cost_key=...)")
-        budgets = info_values(infos, agents, self._budget_key, "BippoConfig.budget(budget_key=...)")
+        costs = info_values(infos, agents, self._cost_key, "BippoConfig.info_keys(cost=...)")
+        budgets = info_values(infos, agents, self._budget_key, "BippoConfig.info_keys(budget=...)")
         if budgets.min() != budgets.max():
             raise ValueError(
                 f"agents report different budgets ({budgets.min()} and {budgets.max()} under {self._budget_key!r}); "

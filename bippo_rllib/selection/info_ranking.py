@@ -16,10 +16,10 @@ from bippo_rllib.selection.suggestion_connector import SuggestionPiece
 class InfoRanking(SuggestionPiece):
     """Puts a number from each agent's info in the place of its participation suggestion.
 
-    Pipeline: module-to-env, before the ``BudgetSamplerConnector``; ``BippoConfig.rank_by`` puts it there. Needs in the
-    batch: ``participation_suggestion`` of every agent. Needs in every agent's latest info: the score, and the size if
-    there are candidates. Writes ``participation_suggestion``: the score, negated if the lowest comes first, and
-    ``-inf``, the sampler's "not a candidate", for all others.
+    Pipeline: module-to-env, before the ``BudgetSamplerConnector``, where ``BippoConfig.selection(score_key=...)`` puts
+    it. Needs in the batch: ``participation_suggestion`` of every agent. Needs in every agent's latest info: the score,
+    and the size if there are candidates. Writes ``participation_suggestion``: the score, negated if the lowest comes
+    first, and ``-inf``, the sampler's "not a candidate", for all others.
 
     With ``candidates`` it is Power-of-Choice as published (Cho et al. 2020, "Client Selection in Federated Learning:
     Convergence Analysis and Power-of-Choice Selection Strategies", arXiv:2010.01243): first ``draw_candidates``, then
@@ -55,10 +55,10 @@ class InfoRanking(SuggestionPiece):
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
         """The numbers in the infos, whatever the suggestions."""
-        named_by = "BippoConfig.rank_by(score_key=...)"
+        named_by = "BippoConfig.selection(score_key=...)"
         scores = self._sign * finite_info_values(infos, agents, self._score_key, named_by)
         if self._candidates is not None:
-            sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.rank_by(size_key=...)")
+            sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.selection(size_key=...)")
             drawn = draw_candidates(sizes, self._candidates, self._rng)
             scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
         return scores

@@ -52,7 +52,7 @@ def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], st
 
 
 def new_set_score(config: AlgorithmConfig) -> SetScore | None:
-    """The set score of ``BippoConfig.set_term``; None without one, or if its weight is 0.
+    """The set score of a ``BippoConfig``; None without one, or if its weight is 0.
 
     Raises:
         ValueError: If what should make one makes something else.
@@ -66,7 +66,7 @@ def new_set_score(config: AlgorithmConfig) -> SetScore | None:
 
 
 def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:
-    """Puts what ``BippoConfig.rank_by`` or ``prior`` ask for right before the budget sampler, if there is one."""
+    """Inserts the ranking or prior of a ``BippoConfig`` right before the budget sampler, if there is one."""
     sampler = find_piece(pipeline, BudgetSamplerConnector)
     for piece in (new_ranking(config), new_prior(config, client_of)):
         if sampler is not None and piece is not None:
@@ -74,7 +74,7 @@ def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client
 
 
 def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
-    """The ranking of ``BippoConfig.rank_by``; None if the policies' suggestions count."""
+    """The ranking of a ``BippoConfig``; None if agents are scored by their policies' suggestions."""
     if config.score_key is None:
         return None
     return InfoRanking(
@@ -87,7 +87,7 @@ def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
 
 
 def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> RepresentativenessPrior | None:
-    """The prior of ``BippoConfig.prior``; None if its weight is 0.
+    """The prior of a ``BippoConfig``; None if its weight is 0.
 
     Args:
         config: A ``BippoConfig``.

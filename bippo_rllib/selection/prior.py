@@ -22,9 +22,9 @@ class RepresentativenessPrior(SuggestionPiece):
     clients differ, not whether their data is right: that is left to the policies. And it believes what it is told: a
     client that reports the mean of the others looks representative.
 
-    Pipeline: module-to-env, before the ``BudgetSamplerConnector``; ``BippoConfig.prior`` puts it there. Needs in the
-    batch: ``participation_suggestion`` of every agent, a probability (``-inf``, no candidate, stays as it is). Needs in
-    every agent's latest info: the report. Writes ``participation_suggestion``.
+    Pipeline: module-to-env, before the ``BudgetSamplerConnector``, where ``BippoConfig.selection(prior_weight=...)``
+    puts it. Needs in the batch: ``participation_suggestion`` of every agent, a probability (``-inf``, no candidate,
+    stays as it is). Needs in every agent's latest info: the report. Writes ``participation_suggestion``.
 
     Reports are recorded whenever the piece runs, exploring or not, and across episodes; the records are in checkpoints.
 
@@ -63,7 +63,7 @@ class RepresentativenessPrior(SuggestionPiece):
     ) -> np.ndarray:
         """Records the reports and adjusts the suggestions."""
         probabilities = _checked_probabilities(suggestions, agents)
-        reports = finite_info_values(infos, agents, self.prior.key, "BippoConfig.prior(key=...)")
+        reports = finite_info_values(infos, agents, self.prior.key, "BippoConfig.selection(prior_key=...)")
         return self.prior.scores(probabilities, [self.client_of(agent_id) for agent_id in agents], reports)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:

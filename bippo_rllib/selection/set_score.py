@@ -31,7 +31,7 @@ class SetScore(ABC):
                 return np.array([-there.count(self.teams[i]) for i in candidates], dtype=float)
 
 
-        BippoConfig().training(sampler="odds").set_term(FewerOfATeam, weight=2.0)
+        BippoConfig().selection(sampler="odds", set_score=FewerOfATeam)
     """
 
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027

@@ -12,19 +12,19 @@ from experiments.methods import METHODS
 
 def without_odds() -> BippoConfig:
     """Drawn in proportion to the suggestions, as `ippo` does, until nobody else fits."""
-    return METHODS["bippo-r"].make_config().training(sampler="stochastic", outside_odds=0.0)
+    return METHODS["bippo-r"].make_config().selection(sampler="stochastic", outside_odds=0.0)
 
 
 def without_prior() -> BippoConfig:
     """Scores are the policies' suggestions."""
-    return METHODS["bippo-r"].make_config().prior(weight=0.0)
+    return METHODS["bippo-r"].make_config().selection(prior_weight=0.0)
 
 
 def learning_alone() -> BippoConfig:
     """Neither prior nor odds: each client is paid for its own effect, without a critic."""
-    return without_odds().prior(weight=0.0)
+    return without_odds().selection(prior_weight=0.0)
 
 
 def prior_alone() -> BippoConfig:
     """`rep`, drawn in proportion to its scores."""
-    return METHODS["rep"].make_config().training(sampler="stochastic")
+    return METHODS["rep"].make_config().selection(sampler="stochastic")

@@ -14,9 +14,10 @@ from bippo_rllib import BippoConfig
 from experiments.methods import METHODS
 
 
-def _bippo_r(**settings: Any) -> BippoConfig:
-    """`bippo-r` without entropy bonus and outside option, but for `settings`."""
-    return METHODS["bippo-r"].make_config().training(**{"entropy_coeff": 0.0, "outside_odds": 0.0} | settings)
+def _bippo_r(outside_odds: float = 0.0, **training: Any) -> BippoConfig:
+    """`bippo-r` without entropy bonus and outside option, but for what is given."""
+    config = METHODS["bippo-r"].make_config().selection(outside_odds=outside_odds)
+    return config.training(**{"entropy_coeff": 0.0} | training)
 
 
 def team() -> BippoConfig:

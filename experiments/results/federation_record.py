@@ -75,7 +75,7 @@ class FederationRecord:
         import torch
 
         import envs
-        from bippo_rllib import count_macs
+        from bippo_rllib.policies.macs import count_macs
         from envs.data.partition import Partition
         from envs.training.models import build_model, num_parameters
 

@@ -48,7 +48,8 @@ examples:
   python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
       the paper's main experiment, 200 rounds; hours on 2 cores
   python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
-      other settings: keys of BippoConfig.training, or env. and a field of envs.FederationConfig
+      other settings: keys of BippoConfig.training and BippoConfig.selection, or env. and a field of
+      envs.FederationConfig
   python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
       tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
   python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
@@ -141,8 +142,8 @@ def _add_what_to_run(group: Any) -> None:
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` lists the keys, "
-        "`python -m pydoc envs.FederationConfig` those that begin with env.",
+        help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` and `.selection` list "
+        "the keys, `python -m pydoc envs.FederationConfig` those that begin with env.",
     )
     group.add_argument(
         "--init-from",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bippo_rllib import BippoConfig, CentralPPOConfig
+from bippo_rllib import BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
 from envs import FederationConfig
 from experiments.results.selector_network import SelectorNetwork

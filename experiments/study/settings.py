@@ -191,7 +191,7 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
 
 def _unknown_setting(key: str, known: Sequence[str]) -> str:
     """As ``unknown_name``, but RLlib has far too many settings to list them all."""
-    keys = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
+    keys = "keys are those of BippoConfig.training and .selection, such as lr, or env. and a field of the federation"
     return f"unknown setting '{key}': {close_matches(key, known)}{keys}"
 
 

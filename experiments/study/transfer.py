@@ -69,7 +69,7 @@ def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> Non
 
 def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyShape:
     """What the method's networks will be, before anything is built."""
-    from bippo_rllib import CentralPPOConfig
+    from bippo_rllib.baselines.central.config import CentralPPOConfig
     from bippo_rllib.policies.saved_policies import PolicyShape
     from envs.agent_ids import client_name, client_names
 

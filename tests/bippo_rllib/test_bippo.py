@@ -15,9 +15,11 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, CentralPPOConfig, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
 
 pytestmark = pytest.mark.usefixtures("ray_session")
@@ -156,11 +158,11 @@ class Unlucky(Workers):
         return infos
 
 
-@pytest.mark.parametrize("named", [{}, {"failed_key": "lost"}, {"dropped_key": "lost"}])
+@pytest.mark.parametrize("named", [{}, {"failed": "lost"}, {"dropped": "lost"}])
 @pytest.mark.parametrize("flag", ["failed", "dropped", "lost"])
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
 def test_a_step_that_was_lost_or_turned_down_is_not_learned_from(runner, flag, named):
-    settings = config(Unlucky, flag=flag, num_workers=2, budget=3.0, rounds=9).budget(**named)
+    settings = config(Unlucky, flag=flag, num_workers=2, budget=3.0, rounds=9).info_keys(**named)
     algo = settings.env_runners(env_runner_cls=runner).build_algo()
     for _ in range(4):
         learned = algo.train()["learners"]["__all_modules__"]
@@ -202,7 +204,7 @@ def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
     piece = ZeroSuggestion()
     piece.agent = zeroed
     # Two workers cost 1 and two cost 2; with a budget of 1 it is one or the other of the cheap ones.
-    greedy = config(num_workers=4, rounds=100, budget=1.0).training(sampler="greedy")
+    greedy = config(num_workers=4, rounds=100, budget=1.0).selection(sampler="greedy")
     algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: piece).build_algo()
     names = [type(each).__name__ for each in algo.env_runner._module_to_env.connectors]
     assert names == ["ZeroSuggestion", "BudgetSamplerConnector"]
@@ -248,7 +250,7 @@ def test_evaluating_without_exploration_neither_decays_nor_learns():
 
 
 def test_nothing_is_learned_where_no_policy_is_to_be_trained():
-    algo = config(num_workers=4).training(sampler="random").multi_agent(policies_to_train=[]).build_algo()
+    algo = config(num_workers=4).selection(sampler="random").multi_agent(policies_to_train=[]).build_algo()
     before = snapshot(algo)
     for _ in range(6):
         algo.train()
@@ -474,7 +476,7 @@ def test_both_runners_say_what_is_missing_of_an_agent_whoever_takes_part(env, ke
 @pytest.mark.parametrize("weight", [0.0, 2.0])
 def test_a_policy_that_has_diverged_is_named(config_class, weight):
     diverging = config_class().environment(Workers, env_config={"rounds": 50}).debugging(seed=7, log_level="ERROR")
-    algo = diverging.training(lr=1e20, sampler="greedy").prior("budget", weight=weight).build_algo()
+    algo = diverging.training(lr=1e20).selection(sampler="greedy", prior_weight=weight).build_algo()
     who = "the policy of 'worker_0.'" if config_class is BippoConfig else "the central network"
     with pytest.raises(ValueError, match=f"^{who} has diverged: its outputs are not finite; train with a lower lr, or"):
         for _ in range(20):
@@ -490,7 +492,7 @@ class WrongShape(Workers):
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        (NoCost, r"'worker_00' has no 'cost' \(found: budget, price\).*budget\(cost_key=...\)"),
+        (NoCost, r"'worker_00' has no 'cost' \(found: budget, price\).*info_keys\(cost=...\)"),
         (NegativeCost, "worker_01 has cost -1.0"),
         (TwoBudgets, r"different budgets \(1.0 and 4.0"),
         (ThreeActions, r"must be Discrete\(2\)"),
@@ -506,7 +508,7 @@ def test_environments_that_do_not_fit_are_refused(env, message):
 
 
 def test_other_info_keys_and_units_work():
-    algo = BippoConfig().environment(NoCost).budget(cost_key="price").debugging(seed=0, log_level="ERROR").build_algo()
+    algo = BippoConfig().environment(NoCost).info_keys(cost="price").debugging(seed=0, log_level="ERROR").build_algo()
     algo.train()
     assert sum(algo.parallel_env.last_actions.values()) == 3
     algo.stop()
@@ -530,8 +532,8 @@ def test_two_live_agents_on_one_policy_are_refused():
         (lambda c: c.training(use_kl_loss=True), "use_kl_loss=True"),
         (lambda c: c.training(minibatch_size=1), "minibatch_size=1"),
         (lambda c: c.training(lr=[[0, 0.1], [10, 0.01]]), "lr=.* is a schedule"),
-        (lambda c: c.training(sampler="best"), "choose one of"),
-        (lambda c: c.training(epsilon=2.0), "epsilon is 2.0"),
+        (lambda c: c.selection(sampler="best"), "choose one of"),
+        (lambda c: c.selection(epsilon=2.0), "epsilon is 2.0"),
         (lambda c: c.training(policy_batch_size=0), "policy_batch_size is 0"),
         (lambda c: c.training(hidden_size=1.5), "hidden_size is 1.5; it must be an integer of at least 1$"),
         (lambda c: c.training(lr=0.0), "lr is 0.0; it must be a number above 0$"),
@@ -596,7 +598,7 @@ class Replaced(ConnectorV2):
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
 @pytest.mark.parametrize("piece", [InPlace, Replaced])
 def test_a_piece_may_write_as_rllibs_do(piece, runner):
-    greedy = config(num_workers=4, rounds=100, budget=1.0).training(sampler="greedy")
+    greedy = config(num_workers=4, rounds=100, budget=1.0).selection(sampler="greedy")
     greedy.env_runners(module_to_env_connector=lambda env, spaces: piece(), env_runner_cls=runner)
     algo = greedy.build_algo()
     for _ in range(4):

@@ -12,13 +12,15 @@ import pytest
 import torch
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.baselines.central.env_runner import CentralEnvRunner
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

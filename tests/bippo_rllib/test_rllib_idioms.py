@@ -18,9 +18,12 @@ from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv
 from ray.tune.search.variant_generator import generate_variants
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, ParallelEnvAdapter
+from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.baselines.central.learner import CentralLearner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
+from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 from experiments.selectors import OortConfig
 
 pytestmark = pytest.mark.usefixtures("ray_session")
@@ -242,7 +245,7 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
 
 @pytest.mark.parametrize(("own", "epsilon"), [({}, 0.9**4), ({"epsilon": 0.5}, 0.5)])
 def test_an_evaluation_may_explore_at_a_rate_of_its_own(own, epsilon):
-    settings = config().training(epsilon=1.0, epsilon_decay=0.9, epsilon_min=0.0)
+    settings = config().selection(epsilon=1.0, epsilon_decay=0.9, epsilon_min=0.0)
     settings.evaluation(evaluation_config={"explore": True, "env_config": {"rounds": 3}, **own})
     algo = settings.build_algo()
     steps(algo, 4)

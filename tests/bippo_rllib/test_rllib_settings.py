@@ -17,10 +17,13 @@ from ray.rllib.offline.offline_prelearner import OfflinePreLearner
 from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, RepresentativenessPrior
+from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.rllib_settings import CANNOT_MATTER, CHANGEABLE, HONOURED, HONOURED_ON_EPISODES, REFUSED_BECAUSE
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.pipeline import find_piece
+from bippo_rllib.selection.prior import RepresentativenessPrior
 
 SETTINGS = vars(PPOConfig())
 #: Where the installed RLlib is an older one.
@@ -167,25 +170,25 @@ def test_minus_one_is_a_value_like_any_other():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lr": -1}, "lr is -1"),
-        ({"epsilon": -1}, "epsilon is -1"),
-        ({"hidden_size": -1}, "hidden_size is -1"),
-        ({"grad_clip": -1}, "grad_clip is -1"),
-        ({"num_epochs": -1}, "num_epochs is -1"),
-        ({"num_sgd_iter": -1}, "num_epochs is -1"),
-        ({"train_batch_size": -1}, "train_batch_size=-1 instead of 1"),
+        (lambda c: c.training(lr=-1), "lr is -1"),
+        (lambda c: c.selection(epsilon=-1), "epsilon is -1"),
+        (lambda c: c.training(hidden_size=-1), "hidden_size is -1"),
+        (lambda c: c.training(grad_clip=-1), "grad_clip is -1"),
+        (lambda c: c.training(num_epochs=-1), "num_epochs is -1"),
+        (lambda c: c.training(num_sgd_iter=-1), "num_epochs is -1"),
+        (lambda c: c.training(train_batch_size=-1), "train_batch_size=-1 instead of 1"),
     ],
 )
 def test_minus_one_is_refused_by_build_algo_where_it_makes_no_sense(change, message):
     with pytest.raises(ValueError, match=message):
-        config().training(**change).build_algo()
+        change(config()).build_algo()
     with pytest.raises(ValueError, match=message):
-        Bippo(config=config().training(**change).to_dict())
+        Bippo(config=change(config()).to_dict())
 
 
 @pytest.mark.usefixtures("ray_session")
 def test_a_prior_of_weight_minus_one_is_one(tmp_path):
-    algo = config().training(sampler="odds").prior("budget", weight=-1).build_algo()
+    algo = config().selection(sampler="odds", prior_key="budget", prior_weight=-1).build_algo()
     again = Bippo.from_checkpoint(algo.save_to_path(tmp_path))
     for each in (algo, again):
         assert find_piece(each.env_runner._module_to_env, RepresentativenessPrior).prior.weight == -1

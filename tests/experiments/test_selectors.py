@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from bippo_rllib import Bippo, EpisodeEnvRunner
+from bippo_rllib import Bippo
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from envs import parallel_env
 from experiments.scenarios import DIGITS
 from experiments.selectors import good_clients

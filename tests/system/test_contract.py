@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from quick_federation import TINY, NullExecutor, quick
 
 import envs
-from bippo_rllib import BippoConfig, BudgetSampler, InfoRanking, Reward
+from bippo_rllib import BippoConfig, BudgetSampler, Reward
 from bippo_rllib.federated import observing
 from bippo_rllib.federated.flower.node_reports import CLIENT, client_of
 from bippo_rllib.federated.rewards import REWARD_NAMES, reward_of
 from bippo_rllib.selection import budget_sampler
+from bippo_rllib.selection.info_ranking import InfoRanking
 from envs import FederationConfig, observation
 from envs.agent_ids import agent_id, client_name, client_names
 from envs.rules import budget
@@ -56,8 +57,8 @@ def test_infos_hold_what_the_config_reads_by_default() -> None:
     assert [info[config.budget_key] for info in infos] == [env.budget_j] * 4
     assert [info[config.size_key] for info in infos] == [20] * 4
     assert [info[config.failed_key] for info in infos] == [False] * 4
-    for ranking in (InfoRanking, config.rank_by):
-        assert all(inspect.signature(ranking).parameters["score_key"].default in info for info in infos)
+    assert all(config.prior_key in info for info in infos)
+    assert all(inspect.signature(InfoRanking).parameters["score_key"].default in info for info in infos)
 
 
 class OneFails(NullExecutor):

@@ -20,7 +20,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"learning"},
         {"runners", "federated"},
         {"rllib_settings", "portable_config", "checkpoint_state"},
-        {"score_settings"},
+        {"selection_settings"},
         {"config_checks"},
         {"config"},
         {"bippo", "export"},
@@ -202,7 +202,8 @@ def test_what_needs_no_ray_works_in_a_process_without_it() -> None:
         BLOCK_RAY
         + """
 import envs
-from bippo_rllib import BudgetSampler, policy_macs
+from bippo_rllib import BudgetSampler
+from bippo_rllib.policies.macs import policy_macs
 
 for env in (
     envs.parallel_env(num_clients=4, rounds=1, budget_share=0.5),

@@ -46,7 +46,7 @@ CLASSES = ("a", "b", "c", "d")
 
 
 def by_loss():
-    return BippoConfig().rank_by("loss")
+    return BippoConfig().selection(score_key="loss")
 
 
 def shared():

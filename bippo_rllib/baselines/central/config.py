@@ -25,7 +25,7 @@ def central_policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
 class CentralPPOConfig(BippoConfig):
     """Configuration of the central baselines, which need to know all clients at once.
 
-    With the stochastic sampler it is the paper's PPO, with ``training(sampler="greedy")`` its FPPO. The batch counts
+    With the stochastic sampler it is the paper's PPO, with ``selection(sampler="greedy")`` its FPPO. The batch counts
     rounds: the network is updated as soon as ``policy_batch_size`` rounds with a participant are buffered.
     """
 

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bippo_rllib import (
-    BippoConfig,
-    BudgetSampler,
-    BudgetSamplerConnector,
-    CentralPPOConfig,
-    ParallelEnvAdapter,
-    RepresentativenessPrior,
-)
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
 from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
+from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 from bippo_rllib.selection.pipeline import find_piece
+from bippo_rllib.selection.prior import RepresentativenessPrior
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
 from experiments.benchmark.rl.kernel import bare_kernel
 from experiments.benchmark.rl.rows import Case
@@ -60,7 +56,7 @@ def build_bippo(case: Case, watch: Stopwatch) -> Subject:
 
 def build_prior(case: Case, watch: Stopwatch) -> Subject:
     """Our algorithm with the representativeness prior, whose time counts as the sampler's."""
-    algo = _build(BippoConfig().prior("accuracy"), case, watch)
+    algo = _build(BippoConfig().selection(prior_key="accuracy", prior_weight=2.0), case, watch)
     watch.wrap(algo.bank, "act", "forward")
     watch.wrap(find_piece(algo.env_runner._module_to_env, RepresentativenessPrior), "scores", "sampler")
     return _subject(algo, None, watch)

@@ -9,7 +9,7 @@ from epoch_ratios import record_ratios
 from torch import nn
 from toy_envs import Bandit, Workers
 
-from bippo_rllib import CentralPPOConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.baselines.central.experience import CentralStep, batch_of, joint_state
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
@@ -216,8 +216,8 @@ def test_it_learns_which_client_pays(make_algo):
 def test_macs_of_the_real_modules(ray_session):
     import gymnasium as gym
 
-    from bippo_rllib import central_policy_macs, count_macs
     from bippo_rllib.baselines.central.policy import CentralPolicy
+    from bippo_rllib.policies.macs import central_policy_macs, count_macs
 
     for num_clients, expected in ((20, 23_424), (48, 55_680)):
         policy = CentralPolicy(

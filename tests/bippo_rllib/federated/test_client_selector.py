@@ -15,17 +15,10 @@ from selector_runs import budget_of, federation, observed, reports_of
 from source_tree import ROOT
 from toy_envs import Workers
 
-from bippo_rllib import (
-    BippoConfig,
-    BudgetSampler,
-    BudgetSamplerConnector,
-    ClientSelector,
-    EpisodeEnvRunner,
-    Reward,
-    export,
-)
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, ClientSelector, Reward, export
 from bippo_rllib.federated.rewards import formulas
 from bippo_rllib.federated.selector_file import SELECTOR_FILE
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from envs import federation as federation_module
 from envs.rules.reward import effect_reward
 from experiments.methods import METHODS

@@ -10,15 +10,9 @@ from selector_runs import budget_of, observed, reports_of
 from toy_envs import Workers
 
 import envs
-from bippo_rllib import (
-    BippoConfig,
-    BudgetSampler,
-    BudgetSamplerConnector,
-    ClientSelector,
-    RepresentativenessPrior,
-    Reward,
-)
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, ClientSelector, Reward
 from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.selection.prior import RepresentativenessPrior
 from envs import federation
 from envs.rules.reward import OWN_EFFECT, REWARDS, TEAM_REWARDS, effect_reward
 
@@ -69,7 +63,7 @@ def test_a_priors_records_go_on_whoever_names_the_policies_and_whatever_the_unit
         Readings,
         env_config={"num_workers": 5, "rounds": 100, "key": key, "unit": -50.0 if key == "num_samples" else 100.0},
     )
-    config.prior(key, weight=2.0, only_lowers=mapping is None).training(sampler="odds").debugging(
+    config.selection(sampler="odds", prior_key=key, prior_weight=2.0, prior_only_lowers=mapping is None).debugging(
         seed=7, log_level="ERROR"
     )
     algo = (config.multi_agent(policy_mapping_fn=mapping) if mapping else config).build_algo()
@@ -111,7 +105,7 @@ class OwnLearner(BippoLearner):
             lambda c: c.multi_agent(policy_mapping_fn=lambda agent, *a, **k: f"{agent}#x"),
             "policy 'worker_00#x' has a #",
         ),
-        (lambda c: c.prior("cost_j"), "the prior reads 'cost_j', under which a report has some"),
+        (lambda c: c.selection(prior_key="cost_j", prior_weight=2.0), "the prior reads 'cost_j'"),
         (
             lambda c: c.env_runners(module_to_env_connector=by_hand(client_of=lambda agent: f"old {agent}")),
             "the prior has records of 'old worker_00', which is no policy",

@@ -11,9 +11,10 @@ import pytest
 import torch
 from row_factory import make_rows, write_trial
 
-from bippo_rllib import BippoConfig, central_policy_macs, count_macs, policy_macs
+from bippo_rllib import BippoConfig
 from bippo_rllib.baselines.central.policy import CentralPolicy
 from bippo_rllib.policies.client_policy import ClientPolicy
+from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
 from experiments.methods import METHODS
 from experiments.report import command, macs
 from experiments.report.macs_page import fl_models, methods_macs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from toy_envs import Workers
 
-from bippo_rllib import ParallelEnvAdapter
 from bippo_rllib.policies.agents import policy_of, policy_spaces
+from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 
 
 def adapter(**keywords) -> ParallelEnvAdapter:

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig, EpisodeEnvRunner, RepresentativenessPrior
+from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
+from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.representativeness import HALF_TRUST, Representativeness, representativeness, with_prior
 
 SCORES = st.floats(-100.0, 100.0).map(lambda score: round(score, 3))
@@ -153,9 +156,9 @@ def test_one_that_leaves_and_returns_keeps_its_record_and_a_joiner_starts_almost
 @pytest.mark.parametrize(
     ("info", "message"),
     [
-        ({"cost": 1.0}, r"info of 'bob' has no 'quality' \(found: cost\); .*BippoConfig.prior\(key=...\)$"),
-        ({"quality": math.nan}, r"info of 'bob' has 'quality' = nan; BippoConfig.prior\(key=...\) needs"),
-        ({"quality": -math.inf}, r"info of 'bob' has 'quality' = -inf; BippoConfig.prior\(key=...\) needs"),
+        ({"cost": 1.0}, r"info of 'bob' has no 'quality' \(found: cost\); .*selection\(prior_key=...\)$"),
+        ({"quality": math.nan}, r"info of 'bob' has 'quality' = nan; BippoConfig.selection\(prior_key=...\) needs"),
+        ({"quality": -math.inf}, r"info of 'bob' has 'quality' = -inf; BippoConfig.selection\(prior_key=...\) needs"),
     ],
 )
 def test_reports_that_are_missing_or_not_finite_are_one_clear_error(info, message):
@@ -203,7 +206,7 @@ def pieces(algo):
 
 
 def test_the_prior_alone_selects_what_a_hand_would(ray_session):
-    algo = config().prior(weight=1.0, gain=0.0).training(sampler="greedy").build_algo()
+    algo = config().selection(sampler="greedy", prior_weight=1.0, prior_gain=0.0).build_algo()
     assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
     algo.env_runner.begin()
     history = []
@@ -223,7 +226,7 @@ def test_the_prior_alone_selects_what_a_hand_would(ray_session):
 
 def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path, ray_session):
     def both(**keywords):
-        return config(leaves_at=2, **keywords).prior().training(sampler="odds", lr=0.01)
+        return config(leaves_at=2, **keywords).selection(sampler="odds", prior_weight=2.0).training(lr=0.01)
 
     arrays, episodes = both().build_algo(), both().env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
     selections = set()
@@ -248,7 +251,7 @@ def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path,
 
 
 def test_without_weight_there_is_no_piece_and_nothing_changes(ray_session):
-    plain, off = config().build_algo(), config().prior(weight=0.0).build_algo()
+    plain, off = config().build_algo(), config().selection(prior_weight=0.0).build_algo()
     assert pieces(off) == pieces(plain) == ["BudgetSamplerConnector"]
     for _ in range(12):
         plain.train(), off.train()
@@ -258,7 +261,7 @@ def test_without_weight_there_is_no_piece_and_nothing_changes(ray_session):
 
 
 def test_a_central_network_takes_it_too(ray_session):
-    algo = config(CentralPPOConfig).prior(weight=3.0).training(sampler="odds").build_algo()
+    algo = config(CentralPPOConfig).selection(sampler="odds", prior_weight=3.0).build_algo()
     assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
     for _ in range(10):
         algo.train()
@@ -272,18 +275,18 @@ def test_a_central_network_takes_it_too(ray_session):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.prior(weight=math.nan), "prior_weight is nan; it must be a finite number$"),
-        (lambda c: c.prior(weight="much"), "prior_weight is 'much'; it must be a finite number$"),
-        (lambda c: c.prior(weight=-math.inf), "prior_weight is -inf"),
-        (lambda c: c.prior(gain=-1.0), "prior_gain is -1.0; it must be a number at least 0$"),
-        (lambda c: c.prior(gain=math.inf), "prior_gain is inf"),
+        (lambda c: c.selection(prior_weight=math.nan), "prior_weight is nan; it must be a finite number$"),
+        (lambda c: c.selection(prior_weight="much"), "prior_weight is 'much'; it must be a finite number$"),
+        (lambda c: c.selection(prior_weight=-math.inf), "prior_weight is -inf"),
+        (lambda c: c.selection(prior_gain=-1.0), "prior_gain is -1.0; it must be a number at least 0$"),
+        (lambda c: c.selection(prior_gain=math.inf), "prior_gain is inf"),
         (
-            lambda c: c.prior(weight=0.0, gain=2.0),
-            "prior_gain is 2.0, but prior_weight is 0, which turns the prior off",
+            lambda c: c.selection(prior_gain=2.0),
+            "prior_gain is 2.0, but prior_weight is 0.0",
         ),
         (
-            lambda c: c.prior().rank_by("loss"),
-            "prior_weight is 2.0 and score_key 'loss', but a ranking takes the place",
+            lambda c: c.selection(prior_weight=2.0, score_key="loss"),
+            "prior_weight is 2.0 and score_key 'loss'",
         ),
     ],
 )
@@ -293,6 +296,6 @@ def test_settings_that_would_not_be_honoured_are_refused(change, message):
 
 
 def test_settings_below_zero_and_of_zero_gain_are_fine():
-    adjusted = config().prior(weight=-2.0, gain=0.0)
+    adjusted = config().selection(prior_weight=-2.0, prior_gain=0.0)
     adjusted.validate()
     assert (adjusted.prior_weight, adjusted.prior_gain) == (-2.0, 0.0)

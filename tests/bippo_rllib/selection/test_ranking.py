@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from toy_envs import Workers
 
-from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector, EpisodeEnvRunner, InfoRanking
+from bippo_rllib import Bippo, BippoConfig, BudgetSampler, BudgetSamplerConnector
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
-from bippo_rllib.selection.info_ranking import draw_candidates
+from bippo_rllib.selection.info_ranking import InfoRanking, draw_candidates
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 LOSSES = [0.9, 2.5, 1.4, 3.0, 0.2]
@@ -137,12 +138,12 @@ def test_log_probs_are_the_policys_own_whatever_the_scores():
 @pytest.mark.parametrize(
     ("keywords", "change", "message"),
     [
-        ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*rank_by\(score_key=...\)$"),
-        ({"candidates": 2}, {"num_samples": None}, r"info of 'bob' has no 'num_samples' .*rank_by\(size_key=...\)$"),
+        ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*selection\(score_key=...\)$"),
+        ({"candidates": 2}, {"num_samples": None}, r"info of 'bob' has no 'num_samples' .*selection\(size_key=...\)$"),
         (
             {},
             {"loss": math.nan},
-            r"info of 'bob' has 'loss' = nan; BippoConfig.rank_by\(score_key=...\) needs a finite",
+            r"info of 'bob' has 'loss' = nan; BippoConfig.selection\(score_key=...\) needs a finite",
         ),
         ({"highest": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
         ({"candidates": 2}, {"num_samples": -3}, r"a client's data size is -3\.0; it must be at least 0$"),
@@ -167,7 +168,7 @@ class Scored(Workers):
 
 def config(candidates: int | None) -> BippoConfig:
     ranked = BippoConfig().environment(Scored, env_config={"num_workers": 7, "rounds": 6, "budget": 4.0})
-    ranked = ranked.rank_by("loss", candidates=candidates).training(sampler="greedy")
+    ranked = ranked.selection(sampler="greedy", score_key="loss", candidates=candidates)
     return ranked.multi_agent(policies_to_train=[]).debugging(seed=7, log_level="ERROR")
 
 

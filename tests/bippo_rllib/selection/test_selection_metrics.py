@@ -11,8 +11,10 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from toy_envs import Workers
 
-from bippo_rllib import BippoConfig, CentralPPOConfig, EpisodeEnvRunner
+from bippo_rllib import BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.connector_columns import SUGGESTION
 from bippo_rllib.selection.metrics import log_reward, selection_metrics
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from toy_envs import Workers
 
 import envs
-from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, SetScore, UpdateMatching
+from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, SetScore
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.set_score import standardised
+from bippo_rllib.selection.update_matching import UpdateMatching
 from experiments.methods import METHODS
 
 
@@ -133,7 +134,7 @@ class FewerOfAKind(SetScore):
 
 def test_an_environment_of_another_kind_has_a_set_score_of_its_own(ray_session):
     config = BippoConfig().environment(Workers, env_config={"num_workers": 6, "rounds": 50, "budget": 3.0})
-    algo = config.training(sampler="odds").set_term(FewerOfAKind, weight=50.0).debugging(seed=1).build_algo()
+    algo = config.selection(sampler="odds", set_score=FewerOfAKind, set_weight=50.0).debugging(seed=1).build_algo()
     mixed = 0
     for _ in range(20):
         algo.train()
@@ -163,18 +164,21 @@ def test_a_restored_run_goes_on_as_an_unbroken_one(ray_session, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.set_term(UpdateMatching).training(sampler="greedy"), "needs sampler='odds'"),
-        (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0, but there is no set score"),
-        (lambda c: c.set_term(UpdateMatching, weight=float("nan")), "set_weight is nan; it must be a finite number"),
-        (lambda c: c.set_term(dict), "set_score makes a dict; it must make a SetScore"),
-        (lambda c: c.set_term(lambda: None), "set_score makes a NoneType"),
-        (lambda c: c.set_term("matching"), "set_score is 'matching'; it must make a SetScore"),
-        (lambda c: c.prior(weight=0.0, only_lowers=True), "prior_only_lowers is True, but prior_weight is 0"),
+        (lambda c: c.selection(sampler="greedy", set_score=UpdateMatching), "needs sampler='odds'"),
+        (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0, but set_score is None"),
+        (
+            lambda c: c.selection(set_score=UpdateMatching, set_weight=float("nan")),
+            "set_weight is nan; it must be a finite number",
+        ),
+        (lambda c: c.selection(set_score=dict), "set_score makes a dict; it must make a SetScore"),
+        (lambda c: c.selection(set_score=lambda: None), "set_score makes a NoneType"),
+        (lambda c: c.selection(set_score="matching"), "set_score is 'matching'; it must make a SetScore"),
+        (lambda c: c.selection(prior_only_lowers=True), "prior_only_lowers is True, but prior_weight is 0"),
     ],
 )
 def test_settings_that_would_not_be_honoured_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        change(BippoConfig().environment(Workers).training(sampler="odds")).validate()
+        change(BippoConfig().environment(Workers).selection(sampler="odds")).validate()
 
 
 def spoils(chosen, candidates):

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import envs
-from bippo_rllib import Bippo, BippoConfig, EpisodeEnvRunner
+from bippo_rllib import Bippo, BippoConfig
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

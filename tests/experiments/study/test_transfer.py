@@ -19,7 +19,8 @@ from ray import tune
 from study_runs import TunerHere, assert_same_rows, final_state, run_and_signal
 
 import envs
-from bippo_rllib import Bippo, BippoConfig, CentralPPOConfig
+from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, read_policies
 from experiments import tune_bippo
 from experiments.results.checkpoints import newest_checkpoint
