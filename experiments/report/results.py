@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,12 @@ from typing import Any
 import pandas as pd
 
 from experiments.methods import is_reference
+from experiments.results.collection import ROUNDS_FILE, Study, is_collection, read_collection, write_collection
 from experiments.results.federation_record import FederationRecord
 from experiments.results.files import files_named
 from experiments.results.naming import look_up, pluralize, printable
-from experiments.results.rows import rows_files, rows_of
-from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info
+from experiments.results.rows import ROWS_FILE, rows_files, rows_of
+from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info, parse_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.settings import ENV_PREFIX, split_settings
 
@@ -131,6 +134,30 @@ def read_results(folders: Sequence[Path]) -> Results:
     return Results(sources)
 
 
+def collect(folders: Sequence[Path], output: Path) -> Results:
+    """Writes all studies in these folders to two files in ``output``; returns them.
+
+    Where the data lay is left out of their records.
+
+    Raises:
+        ValueError: If a study has no record, is a search, or has the name of another one.
+    """
+    sources = tuple(source for folder in folders for source in _sources(folder))
+    studies: dict[str, Study] = {}
+    for source in sources:
+        name = source.folder.resolve().name
+        if source.info is None or source.info.search:
+            what = "has no readable run.json" if source.info is None else "is a search"
+            raise ValueError(f"{source.folder} {what}; only studies with a record and without a search are collected")
+        if name in studies:
+            raise ValueError(f"two of the studies are called {name}; rename the folder of one of them")
+        record = dataclasses.asdict(source.info)
+        record["federation"] = {key: value for key, value in source.info.federation.items() if key != "data_dir"}
+        studies[name] = Study(source.rows, record)
+    write_collection(output, studies)
+    return Results(sources)
+
+
 def _cannot_be_merged(first: Source, second: Source) -> str:
     return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
 
@@ -138,13 +165,34 @@ def _cannot_be_merged(first: Source, second: Source) -> str:
 def _sources(folder: Path) -> list[Source]:
     """The studies in a folder and below it: each has the rows below its run.json that are not below another one.
 
-    Rows that no run.json is above of are taken for those of one study without a record.
+    Rows that no run.json is above of are taken for those of one study without a record. Of collected studies, in
+    COLLECTION, one is named as COLLECTION/STUDY.
     """
-    rows = rows_files(folder)
+    if is_collection(folder.parent) and not folder.exists():
+        return [_collected(folder.parent, only=folder.name)[0]]
+    collected = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
+    found = [source for collection in collected for source in _collected(collection)]
     studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
-    for path in rows:
+    for path in [] if found and not any(files_named(folder, ROWS_FILE)) else rows_files(folder):
         studies.setdefault(_study_of(path, folder), []).append(path)
-    return [_source(study, paths) for study, paths in (studies or {folder: []}).items()]
+    if not found and not studies:
+        studies = {folder: []}
+    return [*found, *(_source(study, paths) for study, paths in studies.items())]
+
+
+def _collected(folder: Path, only: str | None = None) -> list[Source]:
+    """The studies of a collection, or the one that is named.
+
+    Raises:
+        ValueError: If the files cannot be read, or there is no such study.
+    """
+    studies = read_collection(folder)
+    if only is not None:
+        studies = {only: look_up(f"study in {folder}", only, studies)}
+    return [
+        Source(folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}"))
+        for name, study in studies.items()
+    ]
 
 
 def _study_of(rows: Path, folder: Path) -> Path:

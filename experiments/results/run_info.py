@@ -98,16 +98,26 @@ def load_run_info(record: Path) -> RunInfo:
     if path.exists() and not path.is_file():  # reading a pipe would wait for whoever writes to it
         raise ValueError(f"{path} is no file")
     try:
-        info = _RUN_INFO.validate_json(path.read_bytes(), strict=True)
-        _check(info)
+        return parse_run_info(path.read_bytes(), path)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parse_run_info(content: str | bytes, source: object) -> RunInfo:
+    """Returns what the text of a run.json says; ``source`` names it in errors.
+
+    Raises:
+        ValueError: For the first thing in it that is no record of a study, in one line.
+    """
+    try:
+        info = _RUN_INFO.validate_json(content, strict=True)
+        _check(info)
     except ValidationError as error:
-        raise ValueError(f"{path} is no record of a study: {_first_problem(error)}") from None
+        raise ValueError(f"{source} is no record of a study: {_first_problem(error)}") from None
     except ValueError as error:
-        raise ValueError(f"{path} is no record of a study: {error}") from None
+        raise ValueError(f"{source} is no record of a study: {error}") from None
     return info
 
 

@@ -1,0 +1,129 @@
+"""Finished studies in two Parquet files that ``pandas.read_parquet`` reads.
+
+``rounds.parquet`` has one row per study, trial and round, with the columns of a trial's rows that hold one value.
+``clients.parquet`` has one row per study, trial, round and live client. The run.json of each study, by its name, is in
+``pandas.read_parquet("rounds.parquet").attrs["studies"]``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.results.columns import Column, problem_of_columns
+from experiments.results.files import atomic_write
+from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
+
+ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
+STUDY = Column("study", pa.string(), "", "name of the study")
+ROUND_COLUMNS = (STUDY, *(column for column in COLUMNS if not pa.types.is_list(column.dtype)))
+CLIENT_COLUMNS = (
+    STUDY,
+    *(column for column in COLUMNS if column.name in ("trial", "round")),
+    Column("client", pa.int64(), "", "id of a client that was live in the round"),
+    Column("cost_j", pa.float64(), "J", "energy the client would need for the round"),
+    Column("accuracy", pa.float64(), "share of 1", "the client's accuracy after the round", most=1.0),
+    Column("trained", pa.bool_(), "", "whether it trained in the round"),
+    Column("failed", pa.bool_(), "", "whether its training failed in the round"),
+)
+#: Clocks are kept to a millisecond: more digits would be half of the file.
+_ROUNDED = {"fl_seconds": 3, "rl_seconds": 3}
+#: Where pandas keeps ``DataFrame.attrs`` in a Parquet file.
+_ATTRS = b"PANDAS_ATTRS"
+_KEY = ["study", "trial", "round"]
+
+
+class Study(NamedTuple):
+    """The rows of a study, with list columns as in the files of its trials, and its record as in run.json."""
+
+    rows: pd.DataFrame
+    record: Mapping[str, Any]
+
+
+def write_collection(folder: Path, studies: Mapping[str, Study]) -> None:
+    """Writes both files; each replaces an earlier one as a whole."""
+    rows = pd.concat([study.rows.assign(study=name) for name, study in studies.items()], ignore_index=True)
+    records = {"studies": {name: study.record for name, study in studies.items()}}
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(rows.round(_ROUNDED), ROUND_COLUMNS, folder / ROUNDS_FILE, records)
+    _write(_by_client(rows), CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
+
+
+def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: Mapping[str, Any]) -> None:
+    schema = pa.schema([column.field() for column in columns], {_ATTRS: json.dumps(attrs, ensure_ascii=False)})
+    # NaN, which pandas takes for a missing value, is one only where a column may be null.
+    arrays = [pa.array(frame[c.name].to_numpy(), c.dtype, from_pandas=c.may_be_null) for c in columns]
+    with atomic_write(path) as unfinished:
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        pq.write_table(table, unfinished, compression="zstd", compression_level=15)
+
+
+def _by_client(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per live client of each row, in the order of ``rows``."""
+    repeated = rows.loc[rows.index.repeat(rows["num_clients"]), _KEY]
+    pairs = {name: zip(rows["clients"], rows[name], strict=True) for name in ("trained", "failed")}
+    return repeated.assign(
+        client=np.concatenate(rows["clients"].to_list()),
+        cost_j=np.concatenate(rows["costs_j"].to_list()),
+        accuracy=np.concatenate(rows["accuracies"].to_list()),
+        **{name: np.concatenate([np.isin(live, named) for live, named in each]) for name, each in pairs.items()},
+    )
+
+
+def is_collection(folder: Path) -> bool:
+    """Whether a folder holds collected studies."""
+    return (folder / ROUNDS_FILE).is_file()
+
+
+def read_collection(folder: Path) -> dict[str, Study]:
+    """Returns the studies by their names.
+
+    Raises:
+        ValueError: If the files cannot be read or contradict each other, in one line.
+    """
+    rounds, clients = (
+        _read(folder / name, columns)
+        for name, columns in ((ROUNDS_FILE, ROUND_COLUMNS), (CLIENTS_FILE, CLIENT_COLUMNS))
+    )
+    if not rounds.loc[rounds.index.repeat(rounds["num_clients"]), _KEY].reset_index(drop=True).equals(clients[_KEY]):
+        raise ValueError(f"{folder / CLIENTS_FILE} does not have the rounds and clients of {ROUNDS_FILE}")
+    records = rounds.attrs.get("studies", {})
+    rows = _with_lists(rounds, clients)
+    return {
+        str(name): Study(own[[*COLUMN_NAMES]].reset_index(drop=True), records.get(name, {}))
+        for name, own in rows.groupby("study", sort=False)
+    }
+
+
+def _read(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
+    try:
+        table = read_table(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is no readable Parquet file: {error}") from None
+    if problem := problem_of_columns(table, columns):
+        raise ValueError(f"{path} is no file of collected studies, {problem.removeprefix('which ')}")
+    frame = table.select([column.name for column in columns]).replace_schema_metadata(None).to_pandas()
+    frame.attrs = json.loads((table.schema.metadata or {}).get(_ATTRS, b"{}"))
+    return frame
+
+
+def _with_lists(rounds: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
+    """``rounds`` with a list column for each column of ``clients``, whose rows are in the same order."""
+    ends = rounds["num_clients"].cumsum().to_numpy()[:-1]
+    live, costs_j, accuracies, trained, failed = (
+        np.split(clients[name].to_numpy(), ends) for name in ("client", "cost_j", "accuracy", "trained", "failed")
+    )
+    return rounds.assign(
+        clients=live,
+        costs_j=costs_j,
+        accuracies=accuracies,
+        trained=[ids[of] for ids, of in zip(live, trained, strict=True)],
+        failed=[ids[of] for ids, of in zip(live, failed, strict=True)],
+    )
