@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flwr.app import ArrayRecord
+from flwr.serverapp.strategy import Result
 
 from bippo_rllib.federated.flower.coalition_models import CoalitionModels
 from bippo_rllib.federated.flower.evaluations import Evaluations
@@ -94,3 +95,9 @@ def first_records(evaluation: NodeReports) -> list[Record]:
     """Returns the records of the evaluation before the first round."""
     before = Round(0, ArrayRecord(), evaluation.reports)
     return before.records(evaluation, {})
+
+
+def renumber(result: Result, first_round: int) -> None:
+    """Counts the rounds of a result from the first of the run, where Flower counts those of the call."""
+    for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
+        setattr(result, name, {first_round + number: metrics for number, metrics in getattr(result, name).items()})

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
+from bippo_rllib.federated.flower.checkpoints import Checkpoints
 from bippo_rllib.federated.flower.checks import check_selector, check_strategy
 from bippo_rllib.federated.flower.coalition_models import CoalitionModels
 from bippo_rllib.federated.flower.evaluations import Evaluations
@@ -22,7 +23,7 @@ from bippo_rllib.federated.flower.limits import Budget, Eligible, Limits, budget
 from bippo_rllib.federated.flower.messages import without_report
 from bippo_rllib.federated.flower.node_reports import client_of
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
-from bippo_rllib.federated.flower.running import Round, Running, RunState, first_records
+from bippo_rllib.federated.flower.running import Round, Running, RunState, first_records, renumber
 from bippo_rllib.federated.flower.selecting import messages_to, select
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class BudgetedStrategy(Strategy):
         eligible: Client, what its node sent with the latest evaluation, round -> whether it may be selected.
         client_of: Node id and metrics -> client, any hashable id.
         history_path: A file for the records of ``history``, one JSON object a line, written after every round.
+        checkpoint_path: A file in which the run is saved after every round, for ``load``.
 
     Attributes:
         history: A record for each round and client, see ``History``.
@@ -73,6 +75,7 @@ class BudgetedStrategy(Strategy):
         eligible: Eligible | None = None,
         client_of: Callable[[int, Mapping[str, Any]], Any] = client_of,
         history_path: str | Path | None = None,
+        checkpoint_path: str | Path | None = None,
     ) -> None:
         self._learn = learned_from(learn, selector)
         budget_of(budget_j, 1)
@@ -82,6 +85,7 @@ class BudgetedStrategy(Strategy):
         self.strategy, self.selector, self.budget_j = strategy, selector, budget_j
         self.history = History(history_path)
         self._eligible, self._client_of = eligible, client_of
+        self._checkpoints = Checkpoints(strategy, self.history, checkpoint_path)
         self._run: Running | None = None
 
     def start(
@@ -94,35 +98,69 @@ class BudgetedStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Runs Flower's ``Strategy.start``; of an earlier run only the selector and the batteries remember anything.
+        """Runs Flower's ``Strategy.start``; after ``load``, its rounds from the one on that was not complete.
+
+        Of an earlier run only the selector, the batteries and the inner strategy remember anything.
 
         Args:
             grid: The nodes.
-            initial_arrays: The model to start from.
-            num_rounds: Rounds of training.
+            initial_arrays: The model to start from; the saved one takes its place after ``load``.
+            num_rounds: Rounds of training, those before ``load`` among them.
             timeout: Seconds to wait for the replies to a training or an evaluation.
             train_config: Sent with every training.
             evaluate_config: Sent with every evaluation, also before the first round and for ``effects``.
             evaluate_fn: Evaluates on the server.
 
         Returns:
-            Flower's result; its arrays are the initial ones if no round made a model.
+            Flower's result, with metrics of the rounds of this call; its arrays are the initial ones if no round made a
+            model.
 
         Raises:
             ValueError: In the first round, if nodes reply to the evaluation and no reply can be used.
         """
         config = ConfigRecord() if evaluate_config is None else evaluate_config
         evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config)
-        self.history.clear()
-        run = self._run = Running(evaluations, RunState(initial_arrays), 0)
+        state = self._checkpoints.start(initial_arrays)
+        run = self._run = Running(evaluations, state, state.round)
+        evaluations.latest = state.latest
+        left = max(0, num_rounds - state.round)
+        shifted = None if evaluate_fn is None else lambda number, arrays: evaluate_fn(run.first_round + number, arrays)
         try:
-            result = super().start(grid, initial_arrays, num_rounds, timeout, train_config, config, evaluate_fn)
+            result = super().start(grid, state.arrays, left, timeout, train_config, config, shifted)
         finally:
             self._run = None
+        renumber(result, run.first_round)
         if not run.state.has_model:
             logger.warning("no round made a model; result.arrays is the initial one")
         result.arrays = run.state.arrays
         return result
+
+    def save(self, path: str | Path) -> None:
+        """Saves the run as it was when its latest round was complete, between rounds or after ``start``.
+
+        The file holds the model, the round, the selector, the latest reports, the batteries, what the inner strategy
+        remembers, and the length of the history's file.
+
+        Args:
+            path: The file; one that is there is replaced at once.
+
+        Raises:
+            ValueError: If no round is complete, one is going on, or there is something that no file can hold.
+        """
+        self._checkpoints.save(path)
+
+    def load(self, path: str | Path) -> None:
+        """Takes over a saved run, with its selector and batteries, so that ``start`` goes on with the next round.
+
+        Args:
+            path: What ``save`` wrote, or ``checkpoint_path`` of the run that was ended.
+
+        Raises:
+            ValueError: If there is none, it is damaged, its inner strategies are of other classes, or the history's
+                file is another run's; in one line. The strategy is unchanged then.
+        """
+        saved = self._checkpoints.load(path)
+        self.selector, self.batteries_j = saved.selector, saved.batteries_j
 
     def summary(self) -> None:
         """Logs selector and budget, and the inner strategy's own summary."""
@@ -144,7 +182,8 @@ class BudgetedStrategy(Strategy):
                 be used.
         """
         run = self._running()
-        now = run.round = Round(server_round, arrays)
+        self._checkpoints.open_round()
+        now = run.round = Round(run.first_round + server_round, arrays)
         nodes = self._nodes_with_reports(run, now, grid)
         now.reports = run.evaluations.available(nodes.node_ids, run.state.trained)
         limits = Limits(self.budget_j, self.batteries_j, self._eligible)
@@ -201,6 +240,7 @@ class BudgetedStrategy(Strategy):
             trained=now.trained,
             has_model=run.state.has_model or now.made is not None,
         )
+        self._checkpoints.close_round(run.state, self.selector, self.batteries_j)
         return metrics
 
     def _running(self) -> Running:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
 import random
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, run, selector, weight
+from flower_superlink import flwr_run, superlink
 from flwr.app import ConfigRecord
 from flwr.serverapp.strategy import FedAvg
-from free_port import free_port
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from quick_federation import TINY
@@ -250,49 +243,15 @@ def test_a_round_without_reports_leaves_what_the_selector_is_to_learn_from():
     assert strategy.selector._parts.last is last and np.isfinite(last.rewards).sum() == 2
 
 
-@pytest.fixture
-def flower_home(tmp_path, ray_address):
-    """Flower's configuration with a SuperLink of this test's own, which ``flwr run`` would leave running."""
-    control, http = free_port(), free_port()
-    (tmp_path / "config.toml").write_text(f'[superlink.mine]\naddress = "127.0.0.1:{http}"\ninsecure = true\n')
-    addresses = ["--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", str(http)]
-    environment = {**os.environ, "FLWR_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_address}
-    command = [executable("flower-superlink"), "--insecure", "--simulation", "--isolation", "subprocess", *addresses]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as superlink:
-        wait_for(http)
-        yield environment
-        superlink.terminate()
-
-
-def executable(name):
-    return Path(sys.executable).with_name(name)
-
-
-def wait_for(port):
-    for _ in range(600):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.1)
-    raise TimeoutError("flower-superlink did not start")
-
-
 @pytest.mark.ray
 @pytest.mark.slow
-def test_the_example_runs_in_flowers_own_simulation(ray_session, flower_home, tmp_path):
+def test_the_example_runs_in_flowers_own_simulation(ray_session, ray_address, tmp_path):
     config = METHODS["fedavg"].make_config().environment(envs.parallel_env)
     config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
     settings = f'selector="{tmp_path / "checkpoint"}" learn="effects" rounds=2'
-    command = [executable("flwr"), "run", ".", "mine", "--stream", "--run-config", settings]
-    done = subprocess.run(
-        [*command, "--federation-config", "num-supernodes=20"],
-        cwd=ROOT / "docs/examples/flower",
-        env=flower_home,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert "mean accuracy 0." in done.stdout, done.stdout + done.stderr
+    with superlink(tmp_path, ray_address) as environment:
+        printed = flwr_run(ROOT / "docs/examples/flower", environment, 20, settings)
+    assert "mean accuracy 0." in printed, printed
 
 
 def test_a_node_that_went_offline_after_its_evaluation_is_left_out():
