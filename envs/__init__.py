@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from envs.config import FederationConfig as FederationConfig
     from envs.data.datasets import Dataset as Dataset
     from envs.data.datasets import load_dataset as load_dataset
-    from envs.execution import Execution as Execution
     from envs.federated_rounds import FederatedRounds as FederatedRounds
     from envs.federated_rounds import parallel_env as parallel_env
     from envs.round_result import RoundResult as RoundResult
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from envs.rules.churn import ChurnEvent as ChurnEvent
     from envs.rules.device_change import DeviceChange as DeviceChange
     from envs.rules.reward import accuracy_reward as accuracy_reward
+    from envs.settings.execution import Execution as Execution
     from envs.training.ray_executor import RayExecutor as RayExecutor
     from envs.training.serial_executor import SerialExecutor as SerialExecutor
 
@@ -35,7 +35,7 @@ _HOMES = {
     "ChurnEvent": "rules.churn",
     "Dataset": "data.datasets",
     "DeviceChange": "rules.device_change",
-    "Execution": "execution",
+    "Execution": "settings.execution",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
     "RayExecutor": "training.ray_executor",

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from envs.agent_ids import client_names
 from envs.config import FederationConfig
-from envs.config_checks import FORMULA
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.devices import CostModel
@@ -24,6 +23,7 @@ from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
 from envs.rules.leave_one_out import drawn_clients
 from envs.rules.reward import OWN_EFFECT, TEAM_REWARDS, effect_reward
+from envs.settings.energy import FORMULA
 from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter

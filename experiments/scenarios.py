@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from envs.config import CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ, paper_cpu_freq_hz
 from envs.rules.churn import JOIN, LEAVE, ChurnEvent
+from envs.settings.energy import CHEAP_FREQ_HZ, EXPENSIVE_FREQ_HZ, paper_cpu_freq_hz
 from experiments.scenario import PaperResult, Scenario
 
 __all__ = ["OTHER_COMMANDS", "SCENARIOS", "PaperResult", "Scenario"]

@@ -15,6 +15,8 @@ LEAVE_ONE_OUT = "leave_one_out"
 SHAPLEY = "shapley"
 OWN_EFFECT = (LEAVE_ONE_OUT, SHAPLEY)
 
+ACCURACY_TARGET = "accuracy_target"
+
 #: Changes of a mean accuracy below this are rounding: with n clients of m test samples each, a real one is at least
 #: 1 / (n * m), and two float64 means of the same number differ by less than 1e-15.
 SMALLEST_CHANGE = 1e-9
@@ -63,7 +65,7 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
 
 TEAM_REWARDS: dict[str, Callable[[float, float, float, float], float]] = {
     "accuracy_change": lambda previous, current, base, target: accuracy_reward(previous, current, base),
-    "accuracy_target": lambda previous, current, base, target: accuracy_target_reward(current, target, base),
+    ACCURACY_TARGET: lambda previous, current, base, target: accuracy_target_reward(current, target, base),
 }
 
 #: Names that a federation takes.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envs.execution import Execution
+from envs.settings.execution import Execution
 
 #: Actors where nothing says how many and there is no GPU.
 DEFAULT_CPU_ACTORS = 2

@@ -40,8 +40,8 @@ from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, FederationSamples, gather
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
-from envs.execution import Execution
 from envs.rng import RoundKey
+from envs.settings.execution import Execution
 from envs.training import aggregation
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, shared_meter, total
 from envs.training.aggregation import WeightedSum

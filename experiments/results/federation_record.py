@@ -76,10 +76,11 @@ class FederationRecord:
 
         import envs
         from bippo_rllib.policies.macs import count_macs
+        from envs.config import only_read
         from envs.data.partition import Partition
         from envs.training.models import build_model, num_parameters
 
-        env = envs.parallel_env(**federation)
+        env = envs.parallel_env(**only_read(federation))
         config, data = env.config, envs.load_dataset(env.config.dataset, env.config.data_dir)
         labels, dealt = data.train_labels.numpy(), Partition.of(config, data, config.seed)
         model = build_model(config.model_name, data.input_shape, len(data.classes)).eval()

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from envs.execution import Execution
 from envs.imports import check_import, is_import
+from envs.settings.execution import Execution
 from experiments.cli import (
     Parser,
     absolute_path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ from experiments.study.transfer import check_fit
 
 if TYPE_CHECKING:
     from envs import FederatedRounds
+
+#: Of ``probing_epochs``, the one setting that some methods leave out.
+_NOT_CHARGED = "is not charged to any of the methods, which select without reports from all clients; leave it out"
 
 
 def check_study(study: Study) -> None:
@@ -64,16 +67,31 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
 def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
     """Makes the environment of each method, once where several have the same; returns one of them."""
     import envs
+    from envs.config import only_read
     from envs.training.executor import check_device
     from experiments.study.selector_macs import with_selector
     from experiments.study.trial import study_config
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
     seen: list[dict[str, Any]] = []
-    for method in study.methods:
-        federation = with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
+    asked = [
+        with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
+        for method in study.methods
+    ]
+    _check_read(split_settings({**study.settings, **draw})[1], asked, study.methods)
+    for federation in map(only_read, asked):
         if federation not in seen:
             seen.append(federation)
             check_device(str(federation.get("device", "cpu")))
             env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
     return env
+
+
+def _check_read(given: Mapping[str, Any], federations: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> None:
+    """Refuses what a user gave for the federation and what none of the methods' federations reads."""
+    from envs.config import unread
+
+    for name in given:
+        reasons = [unread(each).get(name) if name in each else _NOT_CHARGED for each in federations]
+        if all(reasons):
+            raise ValueError(f"{name} {reasons[0]}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from envs.config_checks import FORMULA
-from envs.execution import Execution
+from envs.settings.energy import FORMULA
+from envs.settings.execution import Execution
 from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, shared_meter, total
 from experiments.study.study import Study
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from envs.execution import Execution
 from envs.imports import OWN_CODE_FIELDS, is_import
+from envs.settings.execution import Execution
 from experiments.own_methods import method_name
 from experiments.results.run_info import PolicySource, RunInfo
 from experiments.results.setting_text import as_text

@@ -18,6 +18,7 @@ from ray.rllib.utils import force_list
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
+from envs.config import only_read
 from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_method
 from experiments.results.checkpoints import write_manifest
@@ -61,7 +62,7 @@ def bippo_config(
     own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([*own, ours] if own else ours)
     apply_settings(config, method.settings_taken(algorithm))
-    return config.environment(env_config=with_selector(keywords, config)) if "joules_per_mac" in keywords else config
+    return config.environment(env_config=only_read(with_selector(keywords, config)))
 
 
 def study_config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:

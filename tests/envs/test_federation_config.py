@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.config import FederationConfig, config_from, paper_cpu_freq_hz
+from envs.config import FederationConfig, config_from
 from envs.rules.churn import ChurnEvent
 from envs.rules.device_change import DeviceChange
+from envs.settings.energy import paper_cpu_freq_hz
 
 
 def test_none_stands_for_the_data_sets_own():

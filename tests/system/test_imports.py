@@ -30,8 +30,8 @@ FLOORS: dict[str, list[set[str]]] = {
     "envs": [
         {"checks", "rng", "agent_ids"},
         {"imports"},
-        {"rules", "round_result", "execution", "dataset_defaults"},
-        {"config_checks"},
+        {"rules", "round_result", "dataset_defaults"},
+        {"settings"},
         {"config"},
         {"data"},
         {"training", "devices", "episode_state"},

@@ -15,11 +15,11 @@ from torch.nn import functional
 
 import envs
 from envs.config import FederationConfig
-from envs.config_checks import PARTITIONS
 from envs.data.client_samples import gather
 from envs.data.datasets import load_dataset
 from envs.data.label_noise import noisy_labels
 from envs.data.partition import Partition
+from envs.settings.data import PARTITIONS
 from envs.training.models import FlatWeights, build_model
 
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 2, "budget_share": 1.0, "seed": 3}

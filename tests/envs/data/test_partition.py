@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.config_checks import PARTITIONS
 from envs.data.mcmahan import counts_of_shards, iid_counts
 from envs.data.partition import make_partition
+from envs.settings.data import PARTITIONS
 
 TRAIN, TEST = np.tile(np.arange(10), 600), np.tile(np.arange(10), 100)
 

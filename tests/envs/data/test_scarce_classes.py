@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.config import FederationConfig
-from envs.config_checks import PARTITIONS
 from envs.data.class_counts import in_proportion
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition, make_partition
 from envs.data.scarce_classes import fit_to_split
+from envs.settings.data import PARTITIONS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.config import FederationConfig
-from envs.execution import Execution
+from envs.settings.execution import Execution
 from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal
 from envs.training.packing import evaluation_shares, pack
 

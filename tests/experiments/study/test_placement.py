@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bippo_rllib import Bippo, BippoConfig
-from envs.execution import Execution
+from envs.settings.execution import Execution
 from envs.training.actor_plan import Resources
 from experiments import tune_bippo
 from experiments.scenarios import DIGITS

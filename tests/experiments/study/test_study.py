@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from study_runs import assert_same_rows
 
-from envs.execution import Execution
+from envs.settings.execution import Execution
 from experiments.report.report import build_report
 from experiments.results.checkpoints import finished
 from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows

@@ -1,0 +1,66 @@
+"""Settings of who trains the clients, and with which resources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from envs.checks import number
+from envs.settings.setting import NATURAL, POSITIVE, choice, or_none, setting, settings_of, simple
+
+EXECUTORS = ("auto", "serial", "ray")
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}; it must be a text such as 'cpu' or 'cuda:0'")
+
+
+def _gpus(name: str, value: Any) -> None:
+    number(name, value)
+    if not value >= 0 or (value > 1 and value != int(value)):
+        raise ValueError(f"{name} is {value}; it must be a share from 0 to 1 or a whole number")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Who trains the clients, and with which resources; validated on construction.
+
+    Raises:
+        ValueError: If a setting is out of range, or two contradict each other; the message names them.
+    """
+
+    executor: str = setting(
+        "auto",
+        choice(EXECUTORS),
+        """``serial`` (this process), ``ray`` (Ray actors) or ``auto`` (Ray actors where Ray runs and has GPUs for them,
+        else serial). Same results to the last bit on CPU; see ``envs.training.ray_executor``.""",
+    )
+    num_actors: int | None = setting(
+        None, or_none(NATURAL), "Ray actors; None for one per GPU, or 2 where there is none."
+    )
+    cpus_per_actor: float = setting(1.0, POSITIVE, "Cores that each actor takes.")
+    gpus_per_actor: float | None = setting(
+        None,
+        or_none(simple(_gpus, "from 0 to 1, a whole number")),
+        "GPUs that each actor takes; None for an equal share of all.",
+    )
+    device: str = setting(
+        "cpu",
+        simple(_text, "such as `cpu` or `cuda:0`"),
+        "torch device of the training; Ray actors use the one that Ray gives them.",
+    )
+
+    def __post_init__(self) -> None:
+        self._check_execution()
+
+    def _check_execution(self) -> None:
+        settings = vars(self)
+        for name, each in settings_of(Execution).items():
+            each.kind.check(name, settings[name], settings)
+        if self.executor == "serial" and (self.num_actors is not None or self.gpus_per_actor is not None):
+            raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
+        if self.executor == "ray" and self.device != "cpu":
+            raise ValueError(
+                f"device is {self.device!r}, but executor='ray' trains on the GPUs that Ray assigns; leave device out"
+            )
