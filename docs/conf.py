@@ -1,11 +1,12 @@
 """Sphinx builds the site from the pages in this folder: ``python -m sphinx -W -b html docs build/site``."""
 
+import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-import bippo_rllib
+import bippo_rllib  # noqa: E402
 
 project = "bippo-rllib"
 author = "The bippo-rllib developers"
@@ -34,3 +35,20 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
+
+
+def setup(app):
+    """Signatures show the values that hold where an argument is left out, not RLlib's mark for that."""
+    app.connect("autodoc-process-signature", _with_values)
+
+
+def _with_values(app, what, name, method, options, signature, return_annotation):
+    if not signature or "NotProvided" not in signature:
+        return None
+    from settings_page import defaults_of
+
+    from bippo_rllib import CentralPPOConfig
+
+    for parameter, value in defaults_of(method, CentralPPOConfig()).items():
+        signature = re.sub(rf"(\b{parameter}\b[^=]*=\s*)NotProvided", rf"\g<1>{value!r}", signature)
+    return signature, return_annotation

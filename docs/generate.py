@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from reference_blocks import fill
+from settings_page import settings_page
 from tutorial_notebook import notebook
 
 DOCS = Path(__file__).parent
@@ -26,7 +27,7 @@ def first_selection_notebook() -> str:
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
-    from envs import FederatedRounds, FederationConfig, federated_rounds, observation
+    from envs import FederatedRounds, federated_rounds, observation
     from envs.rules import churn_trace, leave_one_out, shapley
     from envs.training import energy_meter
 
@@ -70,11 +71,7 @@ def environment_page() -> str:
             "",
             _as_markdown(inspect.getdoc(FederatedRounds)),
             "",
-            "## FederationConfig",
-            "",
-            "`envs.parallel_env(**keywords)` takes the same keywords.",
-            "",
-            _as_markdown(inspect.getdoc(FederationConfig)),
+            "All keywords of `envs.parallel_env` are on the page of [settings](settings.md#federation).",
             "",
         ]
     )
@@ -114,7 +111,11 @@ while env.agents:
 ```
 """
 
-PAGES = {"environment.md": environment_page, "first-selection.ipynb": first_selection_notebook}
+PAGES = {
+    "environment.md": environment_page,
+    "settings.md": settings_page,
+    "first-selection.ipynb": first_selection_notebook,
+}
 for _name in ("commands.md", "energy-model.md", "metrics.md"):
     PAGES[_name] = functools.partial(filled_page, _name)
 

@@ -15,6 +15,7 @@ from tiny_data import publish_cifar_batches, write_idx, write_image_folders
 
 import envs
 from envs.agent_ids import client_names
+from envs.config import only_read
 from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.device_change import DeviceChange
@@ -29,7 +30,7 @@ TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 4, 
 
 
 def tiny(**fields):
-    return envs.parallel_env(**(TINY | fields))
+    return envs.parallel_env(**only_read(TINY | fields))
 
 
 def choice(env, step):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,105 +49,74 @@ def test_two_of_five_in_each_quarter_are_cheap():
     assert len(paper_cpu_freq_hz(7)) == 7
 
 
+LEAVE, JOIN = (partial(ChurnEvent, kind=kind) for kind in ("leave", "join"))
+
+
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        ({"dataset": "mnist"}, "dataset is 'mnist'; choose one of digits, fashion_mnist"),
-        ({"model": "vgg"}, "model is 'vgg'; choose one of"),
-        ({"partition": "dirichlet"}, "choose one of paper, dirichlet_over_clients, dirichlet_over_labels, shards, iid"),
-        ({"reward": "loss"}, "reward is 'loss'; choose one of accuracy_change, accuracy_target"),
-        ({"on_overrun": "warn"}, "on_overrun is 'warn'; choose one of raise, drop"),
-        ({"num_clients": 0}, "num_clients is 0; it must be a whole number of at least 1"),
-        ({"num_clients": True}, "num_clients is True"),
-        ({"rounds": 2.5}, "rounds is 2.5"),
-        ({"seed": -1}, "seed is -1; it must be a whole number of at least 0"),
-        ({"lr": math.nan}, "lr is nan; it must be a finite number above 0"),
-        ({"lr": 0.0}, "lr is 0.0"),
-        ({"alpha": -1.0}, "alpha is -1.0"),
-        ({"alpha": 2e307}, "alpha is 2e\\+307; it must be at most 1e9"),
-        ({"budget_share": 0.0}, "budget_share is 0.0; it must be a finite number above 0"),
-        ({"budget_j": -1.0}, r"budget_j is -1.0; it must be at least 0 \(math.inf for no limit\)"),
-        ({"budget_j": math.nan}, "budget_j is nan"),
-        ({"budget_j": "1"}, "budget_j is '1'; it must be a number"),
-        ({"reward_target": 80}, r"reward_target is 80; it must lie in \[0, 1\]"),
-        ({"train_samples": (50, 50)}, "train_samples has 2 entries; there are num_clients=20"),
-        ({"test_samples": 0}, "test_samples is 0"),
-        ({"cpu_freq_hz": 1e9}, "cpu_freq_hz is 1000000000.0; it must be a tuple"),
-        ({"cpu_freq_hz": (1e9,)}, "cpu_freq_hz has 1 entries; there are num_clients=20"),
-        ({"num_clients": 1, "cpu_freq_hz": (0,)}, "cpu_freq_hz is 0; it must be a finite number above 0"),
-        ({"device_changes": (DeviceChange(201, 0, 1e9),)}, "rounds go from 1 to 200, clients from 0 to 19"),
-        ({"device_changes": (DeviceChange(1, 20, 1e9),)}, "clients from 0 to 19"),
-        ({"device_changes": (DeviceChange("1", 0, 1e9),)}, "round of DeviceChange.* is '1'; it must be a whole number"),
-        ({"device_changes": (DeviceChange(1, -1, 1e9),)}, "client of DeviceChange.* is -1; it must be a whole number"),
-        ({"device_changes": (DeviceChange(1, 0, math.inf),)}, "cpu_freq_hz of a DeviceChange is inf"),
-        ({"churn": ChurnEvent(1, 0, "leave")}, r"churn is ChurnEvent\(.*; it must be a tuple of ChurnEvent"),
-        ({"churn": ((1, 0, "leave"),)}, r"it must hold ChurnEvent\(round, client, 'join' or 'leave'\)"),
-        ({"churn": (ChurnEvent(1, 0, "left"),)}, "kind of ChurnEvent.* is 'left'; choose one of join, leave"),
-        ({"churn": (ChurnEvent(0, 0, "join"),)}, "round of ChurnEvent.* is 0; it must be a whole number of at least 1"),
-        ({"churn": (ChurnEvent(1, -1, "join"),)}, "client of ChurnEvent.* is -1"),
-        ({"churn": (ChurnEvent(1, 1.0, "join"),)}, "client of ChurnEvent.* is 1.0"),
-        (
-            {"churn": (ChurnEvent(200, 0, "join"),)},
-            "effect after its round, so rounds go from 1 to 199, clients from 0",
-        ),
-        ({"churn": (ChurnEvent(1, 20, "join"),)}, "clients from 0 to 19"),
-        (
-            {"churn": (ChurnEvent(5, 3, "leave"), ChurnEvent(9, 3, "leave"))},
-            r"ChurnEvent\(round=9, .*: the client is absent since round 5; add its join between the two, or drop",
-        ),
-        (
-            {"churn": [ChurnEvent(9, 3, "join"), ChurnEvent(5, 3, "join")]},
-            r"ChurnEvent\(round=9, .*: the client is live since round 5; add its leave between the two, or drop",
-        ),
-        (
-            {"churn": (ChurnEvent(5, 3, "leave"), ChurnEvent(5, 3, "join"))},
-            "client 3 has two events in round 5; a client joins or leaves once a round",
-        ),
-        ({"num_clients": 1, "churn": (ChurnEvent(1, 0, "join"),)}, "no client is live at the start; let at least one"),
-        ({"churn_leave_rate": 1.1}, r"churn_leave_rate is 1.1; it must lie in \[0, 1\]"),
-        ({"churn_leave_rate": math.nan}, "churn_leave_rate is nan"),
-        (
-            {"churn_return_rate": 0.3},
-            "churn_return_rate is 0.3 and churn_leave_rate 0, so that nobody leaves and nobody",
-        ),
-        ({"churn_return_rate": "0.1"}, "churn_return_rate is '0.1'; it must be a number"),
-        ({"churn_leave_rate": (0.1, 0.2)}, "churn_leave_rate has 2 entries; there are num_clients=20"),
-        (
-            {"churn": (ChurnEvent(5, 3, "leave"),), "churn_return_rate": 0.1},
-            "churn and churn_return_rate are both given; choose one way",
-        ),
-        (
-            {"churn_trace": "none.csv"},
-            f"churn_trace {re.escape(str(Path('none.csv').resolve()))} cannot be read: No such file or directory",
-        ),
-        ({"churn_trace": "none.csv", "churn_leave_rate": 0.1}, "churn_trace and churn_leave_rate are both given"),
-        ({"device_changes": ((1, 0, 1e9),)}, r"it must hold DeviceChange\(round, client, cpu_freq_hz\)"),
-        (
-            {"partition": "dirichlet_over_clients", "num_clients": 1, "train_samples": (9,)},
-            "train_samples must be one number, the mean, with partition='dirichlet_over_clients'",
-        ),
-        (
-            {"partition": "shards", "num_clients": 1, "train_samples": (9,)},
-            "train_samples must be one number with partition='shards'",
-        ),
-        (
-            {"alpha": 0.1},
-            "alpha is given with partition='paper'; it goes with 'dirichlet_over_clients' and",
-        ),
-        ({"alpha": 0.1, "partition": "iid"}, "alpha is given with partition='iid'"),
-        ({"shards_per_client": 2}, "shards_per_client is given with partition='paper'; it goes with 'shards' only"),
-        ({"shards_per_client": 0, "partition": "shards"}, "shards_per_client is 0; it must be a whole number of at le"),
-        (
-            {"shards_per_client": 51, "partition": "shards"},
-            "shards_per_client is 51 and a client has 50 training samples; lower shards_per_client or raise",
-        ),
-        ({"late_labels": (1,), "partition": "shards", "num_clients": 2}, "it goes with 'paper' only"),
+        ({"dataset": "mnist"}, ["'mnist'", "digits, fashion_mnist"]),
+        ({"model": "vgg"}, ["'vgg'"]),
+        ({"partition": "dirichlet"}, ["dirichlet_over_clients, dirichlet_over_labels, shards, iid"]),
+        ({"reward": "loss"}, ["'loss'", "accuracy_change, accuracy_target"]),
+        ({"on_overrun": "warn"}, ["'warn'", "raise, drop"]),
+        ({"num_clients": 0}, ["at least 1"]),
+        ({"num_clients": True}, ["True"]),
+        ({"rounds": 2.5}, ["2.5"]),
+        ({"seed": -1}, ["at least 0"]),
+        ({"lr": math.nan}, ["above 0"]),
+        ({"lr": 0.0}, ["above 0"]),
+        ({"alpha": -1.0}, []),
+        ({"alpha": 2e307}, ["1e9"]),
+        ({"budget_share": 0.0}, ["above 0"]),
+        ({"budget_share": 10.7}, ["share", "10.7 %", "0.107"]),
+        ({"budget_j": -1.0}, ["at least 0", "inf"]),
+        ({"budget_j": math.nan}, ["nan"]),
+        ({"budget_j": "1"}, ["'1'", "number"]),
+        ({"reward_target": 80}, ["80", "[0, 1]"]),
+        ({"train_samples": (50, 50)}, ["2 entries", "num_clients=20"]),
+        ({"test_samples": 0}, ["at least 1"]),
+        ({"cpu_freq_hz": 1e9}, ["tuple"]),
+        ({"cpu_freq_hz": (1e9,)}, ["1 entries", "num_clients=20"]),
+        ({"num_clients": 1, "cpu_freq_hz": (0,)}, ["cpu_freq_hz", "above 0"]),
+        ({"device_changes": (DeviceChange(201, 0, 1e9),)}, ["DeviceChange", "1 to 200", "0 to 19"]),
+        ({"device_changes": (DeviceChange(1, 20, 1e9),)}, ["DeviceChange", "0 to 19"]),
+        ({"device_changes": (DeviceChange("1", 0, 1e9),)}, ["round", "'1'"]),
+        ({"device_changes": (DeviceChange(1, -1, 1e9),)}, ["client", "-1"]),
+        ({"device_changes": (DeviceChange(1, 0, math.inf),)}, ["cpu_freq_hz", "inf"]),
+        ({"device_changes": ((1, 0, 1e9),)}, ["DeviceChange(round, client, cpu_freq_hz)"]),
+        ({"churn": LEAVE(1, 0)}, ["tuple"]),
+        ({"churn": ((1, 0, "leave"),)}, ["ChurnEvent(round, client, 'join' or 'leave')"]),
+        ({"churn": (ChurnEvent(1, 0, "left"),)}, ["kind", "'left'", "join, leave"]),
+        ({"churn": (JOIN(0, 0),)}, ["round", "at least 1"]),
+        ({"churn": (JOIN(1, -1),)}, ["client", "-1"]),
+        ({"churn": (JOIN(1, 1.0),)}, ["client", "1.0"]),
+        ({"churn": (JOIN(200, 0),)}, ["1 to 199"]),
+        ({"churn": (JOIN(1, 20),)}, ["0 to 19"]),
+        ({"churn": (LEAVE(5, 3), LEAVE(9, 3))}, ["round=9", "absent since round 5", "join"]),
+        ({"churn": [JOIN(9, 3), JOIN(5, 3)]}, ["round=9", "live since round 5", "leave"]),
+        ({"churn": (LEAVE(5, 3), JOIN(5, 3))}, ["client 3", "two events", "round 5"]),
+        ({"num_clients": 1, "churn": (JOIN(1, 0),)}, ["live at the start"]),
+        ({"churn_leave_rate": 1.1}, ["1.1", "[0, 1]"]),
+        ({"churn_leave_rate": math.nan}, ["nan"]),
+        ({"churn_return_rate": 0.3}, ["0.3", "churn_leave_rate"]),
+        ({"churn_return_rate": "0.1"}, ["'0.1'", "number"]),
+        ({"churn_leave_rate": (0.1, 0.2)}, ["2 entries", "num_clients=20"]),
+        ({"churn": (LEAVE(5, 3),), "churn_return_rate": 0.1}, ["churn_return_rate"]),
+        ({"churn_trace": "none.csv"}, [str(Path("none.csv").resolve())]),
+        ({"churn_trace": "none.csv", "churn_leave_rate": 0.1}, ["churn_leave_rate"]),
+        ({"partition": "dirichlet_over_clients", "num_clients": 1, "train_samples": (9,)}, ["train_samples", "mean"]),
+        ({"partition": "shards", "num_clients": 1, "train_samples": (9,)}, ["train_samples", "one number"]),
+        ({"shards_per_client": 0, "partition": "shards"}, ["at least 1"]),
+        ({"shards_per_client": 51, "partition": "shards"}, ["51", "50", "train_samples"]),
     ],
 )
-def test_bad_fields_are_refused(fields, message):
-    with pytest.raises(ValueError, match=message) as error:
+def test_bad_values_are_refused_in_one_line(fields, named):
+    with pytest.raises(ValueError) as error:
         FederationConfig(**fields)
-    assert "\n" not in str(error.value)
+    message = str(error.value)
+    assert all(word in message for word in named) and "\n" not in message
+    assert named or next(iter(fields)) in message
 
 
 @pytest.mark.parametrize(

@@ -139,10 +139,27 @@ def test_only_methods_that_ask_are_refused_for_what_asking_costs(
 ) -> None:
     started: list[Study] = []
     monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
-    costly = ["--set", "env.probing_epochs=1e9", "--results-dir", str(tmp_path / "r"), "--methods", "fedavg"]
-    assert tune_bippo.main(costly) == 0 and len(started) == 1
+    probing, there = "env.probing_epochs={}", ["--results-dir", str(tmp_path / "r"), "--methods", "fedavg"]
+    assert tune_bippo.main([*there, "poc", "--set", probing.format(0.1)]) == 0 and len(started) == 1
     capsys.readouterr()
-    assert "probing all 20 clients takes" in refusal([*costly, "poc"], capsys)
+    assert "probing all 20 clients takes" in refusal([*there, "poc", "--set", probing.format("1e9")], capsys)
+    assert "env.probing_epochs is not charged" in refusal([*there, "--set", probing.format("1e9")], capsys)
+
+
+def test_a_setting_of_the_federation_must_be_read_for_one_of_the_methods(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Study] = []
+    monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
+    judges = ["--set", "env.credit_clients=3", "--results-dir", str(tmp_path / "r"), "--methods", "bippo"]
+    assert "env.credit_clients is given with reward='accuracy_change'" in refusal(judges, capsys)
+    assert tune_bippo.main([*judges, "bippo-r"]) == 0 and len(started) == 1
+    capsys.readouterr()
+    # What the scenario says of a partition that is not used is no mistake of the user's.
+    other = ["--scenario", "digits-dirichlet", "--set", "env.partition=iid", "--results-dir", str(tmp_path / "r")]
+    assert tune_bippo.main(other) == 0
+    capsys.readouterr()
+    assert "0.107" in refusal(["--set", "env.budget_share=10.7"], capsys)
 
 
 def test_a_read_only_results_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import envs
-from envs.config import FederationConfig
+from envs.config import FederationConfig, only_read
 from experiments.benchmark.null_executor import NullExecutor
 
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 5, "budget_share": 0.6, "local_epochs": 1}
@@ -22,4 +22,4 @@ class LoggingExecutor(NullExecutor):
 
 
 def quick(**fields):
-    return envs.FederatedRounds(FederationConfig(**(TINY | fields)), LoggingExecutor)
+    return envs.FederatedRounds(FederationConfig(**only_read(TINY | fields)), LoggingExecutor)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from quick_federation import TINY, NullExecutor, quick
 
 import envs
+from envs.config import only_read
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from envs.training import aggregation, energy_counters
@@ -40,7 +41,7 @@ def mine(monkeypatch):
 
 
 def metered(**fields):
-    return envs.parallel_env(**(TINY | {"energy_meter": "my_meter:joules", "cpu_freq_hz": FREQS} | fields))
+    return envs.parallel_env(**only_read(TINY | {"energy_meter": "my_meter:joules", "cpu_freq_hz": FREQS} | fields))
 
 
 def upload_j(env):
@@ -435,7 +436,7 @@ def test_no_round_exceeds_the_budget_whatever_is_read(data):
         "energy_meter": "nvml",
     }
     reads = type("Drawn", (Reads,), {"JOULES": iter(lambda: data.draw(joules), None)})
-    env = envs.FederatedRounds(envs.FederationConfig(**TINY | fields), reads)
+    env = envs.FederatedRounds(envs.FederationConfig(**only_read(TINY | fields)), reads)
     try:
         observations, infos = env.reset(seed=data.draw(st.integers(0, 99)))
     except ValueError as error:

@@ -14,6 +14,7 @@ import torch
 from actor_hosts import OneFails, hosted_executor
 
 import envs
+from envs.config import only_read
 from envs.training import ray_executor
 from envs.training.new_executor import new_executor
 from envs.training.ray_executor import RayExecutor
@@ -28,7 +29,7 @@ SIZES = (30, 10, 20, 25, 15, 20)
 
 
 def config(**fields):
-    return envs.FederationConfig(**(TINY | {"train_samples": SIZES, "budget_j": math.inf} | fields))
+    return envs.FederationConfig(**only_read(TINY | {"train_samples": SIZES, "budget_j": math.inf} | fields))
 
 
 def rounds_of(env, count, disturb=lambda round_index: None):
