@@ -62,20 +62,26 @@ def defaults_of(method: Any, config: Any) -> dict[str, Any]:
     """Returns the values that stand for a method's parameters if they are left out, by parameter."""
     from ray.rllib.utils.from_config import NotProvided
 
-    parameters = inspect.signature(method).parameters.values()
-    return {p.name: getattr(config, p.name) for p in parameters if p.default is NotProvided and hasattr(config, p.name)}
+    missing = [p.name for p in inspect.signature(method).parameters.values() if p.default is NotProvided]
+    found = {name: [key for key in (name, f"{name}_key") if hasattr(config, key)] for name in missing}
+    return {name: getattr(config, keys[0]) for name, keys in found.items() if keys}
 
 
 def _algorithm() -> Iterator[str]:
     from bippo_rllib import BippoConfig
 
     config = BippoConfig()
-    for name, method in vars(BippoConfig).items():
+    methods = {name: method for base in BippoConfig.__mro__ if _is_ours(base) for name, method in vars(base).items()}
+    for name, method in methods.items():
         if inspect.isfunction(method) and (defaults := defaults_of(method, config)):
             yield f"### `BippoConfig.{name}`\n"
             yield _values(defaults, _meanings(method))
     yield "### Of RLlib's PPO\n"
     yield _values({name: getattr(config, name) for name in PPO}, PPO)
+
+
+def _is_ours(base: type) -> bool:
+    return base.__module__.startswith("bippo_rllib.")
 
 
 def _values(defaults: Mapping[str, Any], meanings: Mapping[str, str]) -> str:

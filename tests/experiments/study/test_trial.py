@@ -13,7 +13,7 @@ from study_runs import assert_same_rows
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from test_study import tiny_study
 
-from envs.execution import Execution
+from envs.settings.execution import Execution
 from experiments.results.checkpoints import make_ready
 from experiments.results.rows import read_rows
 from experiments.study import trial as trial_module
