@@ -15,13 +15,13 @@ from envs.data.partition import Partition
 from envs.devices import CostModel
 from envs.episode_state import EpisodeState
 from envs.imports import is_import
-from envs.observation import cost_shares
 from envs.own_effects import OwnEffects
 from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
 from envs.rules.leave_one_out import drawn_clients
+from envs.rules.observation import cost_shares
 from envs.rules.reward import OWN_EFFECT, TEAM_REWARDS, effect_reward
 from envs.settings.energy import FORMULA
 from envs.training import aggregation

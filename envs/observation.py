@@ -26,7 +26,6 @@ Round 0 counts for what is about updates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,11 +34,9 @@ import numpy as np
 
 from envs.config import FederationConfig
 from envs.episode_state import EpisodeState
+from envs.rules import observation
+from envs.rules.observation import COST_SHARE, OBSERVATION_SIZE
 from envs.rules.reward import OWN_EFFECT
-
-#: Columns of an observation.
-MEAN_ACCURACY, DATA_SIZE, OWN_ACCURACY, COST_SHARE, TRAINED_LAST_ROUND = range(5)
-OBSERVATION_SIZE = 5
 
 
 def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
@@ -52,7 +49,7 @@ def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
 def observation_rows(
     state: EpisodeState, clients: Sequence[int], num_samples: np.ndarray, budget_j: float, high: np.ndarray
 ) -> np.ndarray:
-    """Observations of ``clients``, columns as named by the constants of this module, cut off at ``high``.
+    """Computes the observations of ``clients``, see ``envs.rules.observation``.
 
     The mean accuracy is that over the live clients; over ``clients`` if none is live any more.
 
@@ -67,22 +64,16 @@ def observation_rows(
         ``float32[len(clients), 5]``.
     """
     index = list(clients)
-    rows = np.empty((len(index), OBSERVATION_SIZE), dtype=np.float32)
-    rows[:, MEAN_ACCURACY] = np.mean(state.accuracies[list(state.live) or index])
-    rows[:, DATA_SIZE] = num_samples[index] / np.max(num_samples)
-    rows[:, OWN_ACCURACY] = state.accuracies[index]
-    rows[:, COST_SHARE] = cost_shares(state.costs_j[index], budget_j)
-    rows[:, TRAINED_LAST_ROUND] = state.participated[index]
-    return np.minimum(rows, high, out=rows)
-
-
-def cost_shares(costs_j: np.ndarray, budget_j: float) -> np.ndarray:
-    """``cost / budget``, ``[N]``: 0 with an infinite budget, 1 with a budget of 0, of which no share can be taken."""
-    if math.isinf(budget_j):
-        return np.zeros(len(costs_j))
-    if budget_j == 0.0:
-        return np.ones(len(costs_j))
-    return np.asarray(costs_j) / budget_j
+    return observation.observation_rows(
+        state.accuracies[index],
+        num_samples[index],
+        state.costs_j[index],
+        state.participated[index],
+        mean_accuracy=float(np.mean(state.accuracies[list(state.live) or index])),
+        most_samples=float(np.max(num_samples)),
+        budget_j=budget_j,
+        high=high,
+    )
 
 
 def info(

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.federated.last_round import LastRound
-from bippo_rllib.federated.observing import observe
-from bippo_rllib.federated.prediction import predict
+from bippo_rllib.federated.learning import learned, take_over
+from bippo_rllib.federated.observing import Observed, observe
+from bippo_rllib.federated.prediction import Prediction, predict
 from bippo_rllib.federated.reports import Reports, check_name
-from bippo_rllib.federated.rewards import OWN_EFFECT, Reward
+from bippo_rllib.federated.rewards import Reward
+from bippo_rllib.federated.selector_fields import check_set_score_sampler
 from bippo_rllib.federated.selector_file import pack, unpack, write
 from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 
@@ -57,11 +60,13 @@ class ClientSelector:
                 if the environment was none of ``envs``.
 
         Raises:
-            ValueError: If there is none, it is damaged, or it is of a method that only RLlib can select with; in one
-                line.
+            ValueError: If there is none, it is damaged, it is of a method that only RLlib can select with, or
+                ``sampler`` cannot pick as the method needs; in one line.
         """
         parts = unpack(path)
         parts.sampler = sampler or parts.sampler
+        if parts.matching is not None:
+            check_set_score_sampler(parts.sampler.strategy)
         parts.reward = reward or parts.reward
         return cls(parts)
 
@@ -82,8 +87,10 @@ class ClientSelector:
         parts = self._parts
         learning = "which learn" if self.learns else "which learn nothing"
         prior = f"a prior of weight {parts.prior.weight:g}" if parts.prior else "no prior"
+        matching = f", update matching of weight {parts.sampler.set_weight:g}" if parts.matching else ""
         exploring = "" if parts.explore else " without exploration"
-        return f"{len(self.policy_ids)} policies, {learning}, {prior}, sampler {parts.sampler.strategy}{exploring}"
+        sampler = f"sampler {parts.sampler.strategy}{exploring}"
+        return f"{len(self.policy_ids)} policies, {learning}, {prior}{matching}, {sampler}"
 
     @property
     def policy_ids(self) -> list[str]:
@@ -125,7 +132,8 @@ class ClientSelector:
         Neither learns nor records anything. Arguments and errors are those of ``select``.
         """
         observed = observe(self._parts, reports, budget_j)
-        return dict(zip(observed.clients, predict(self._parts, observed).scores.tolist(), strict=True))
+        prediction = predict(self._parts, self._learn(observed), observed)
+        return dict(zip(observed.clients, prediction.scores.tolist(), strict=True))
 
     def select(self, reports: Reports, budget_j: float, *, explore: bool | None = None) -> list[Any]:
         """Selects the clients to train in this round; their summed cost never exceeds the budget.
@@ -148,18 +156,13 @@ class ClientSelector:
         """
         parts = self._parts
         observed = observe(parts, reports, budget_j)
-        prediction = predict(parts, observed)
-        picked = parts.sampler.select(
-            np.where(observed.candidates, prediction.scores, -np.inf),
-            observed.costs_j,
-            observed.budget_j,
-            parts.explore if explore is None else explore,
-            names=[repr(client) for client in observed.clients],
-        )
-        if prediction.new:
-            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(prediction.new))
-        prediction.apply(parts)
-        parts.largest = observed.largest
+        changed = self._learn(observed)
+        prediction = predict(parts, changed, observed)
+        picked = self._pick(observed, prediction, parts.explore if explore is None else explore)
+        if new := [policy_id for policy_id in observed.ids if policy_id not in parts.trainer.policies.slots]:
+            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(new))
+        take_over(parts.trainer, changed)
+        parts.prior, parts.matching, parts.largest = prediction.prior, prediction.matching, observed.largest
         parts.last = LastRound(
             policy_ids=observed.ids,
             observations=observed.observations,
@@ -200,5 +203,29 @@ class ClientSelector:
             raise ValueError("there is no round to update; call select first")
         self._parts.last.set_rewards(list(trained), accuracies, effects, rewards, self.reward)
         given = effects if accuracies is None else accuracies
-        if given is not None and self.reward and (self.reward.name in OWN_EFFECT) != (effects is not None):
+        if given is not None and self.reward and self.reward.is_of_effects != (effects is not None):
             warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)
+
+    def _learn(self, observed: Observed) -> PolicyTrainer:
+        """Returns the policies that the last round changes, and fresh ones of new clients; nothing else changes."""
+        changed, known = learned(self._parts, observed), self._parts.trainer.policies.slots
+        changed.add_policies([policy_id for policy_id in observed.ids if policy_id not in known])
+        return changed
+
+    def _pick(self, observed: Observed, prediction: Prediction, explore: bool) -> np.ndarray:
+        """Returns ``int64[K]``, the indices of the selected clients; if that fails the sampler is unchanged."""
+        sampler = self._parts.sampler
+        state = sampler.get_state()
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # of huge updates, which the sampler refuses
+                return sampler.select(
+                    np.where(observed.candidates, prediction.scores, -np.inf),
+                    observed.costs_j,
+                    observed.budget_j,
+                    explore,
+                    names=[repr(client) for client in observed.clients],
+                    **({} if prediction.matching is None else {"set_score": prediction.matching}),
+                )
+        except ValueError:
+            sampler.set_state(state)
+            raise

@@ -58,6 +58,7 @@ def real(low: float = -LARGEST, high: float = LARGEST, *, above: bool = False) -
             and not isinstance(value, bool)
             and (low < value if above else low <= value)
             and value <= high
+            and (isinstance(value, float) or abs(value) <= 2**53)  # which float64 holds, and torch takes
         ),
     )
 

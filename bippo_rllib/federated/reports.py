@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class ClientReport:
         trained: Whether the client trained in the last round; None to use what the selector recorded.
         candidate: Whether the client may be selected in this round. One that may not is observed all the same, so that
             its policy learns from its last round.
+        update_profile: ``float32[size]`` sketch of the client's latest update, see ``update_profile``, if it trained
+            since the last ``select``, else None; read only by update matching, as in ``bippo-s``.
     """
 
     accuracy: float
@@ -34,6 +36,7 @@ class ClientReport:
     loss: float | None = None
     trained: bool | None = None
     candidate: bool = True
+    update_profile: np.ndarray | None = field(default=None, compare=False, repr=False)
 
 
 #: By client: a ``ClientReport``, or a mapping with its entries. Clients of other environments than ``FederatedRounds``
@@ -43,8 +46,8 @@ Reports = Mapping[Any, ClientReport | Mapping[str, Any]]
 #: Lowest and highest value of what a ``ClientReport`` holds, and of what is reported after a round.
 ACCURACY, NUM_SAMPLES, COST_J = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf)
 EFFECT, ANY = (-1.0, 1.0), (-math.inf, math.inf)
-_LARGEST_REWARD = float(np.finfo(np.float32).max)
-REWARD = (-_LARGEST_REWARD, _LARGEST_REWARD)
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+REWARD = (-_LARGEST_FLOAT32, _LARGEST_FLOAT32)
 
 
 def entries(reports: Reports, clients: Sequence[Hashable], key: str) -> list[Any]:
@@ -87,6 +90,23 @@ def checked_number(client: Hashable, value: Any, key: str, limits: tuple[float, 
     bounds = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
     expected = f"a finite number {' and '.join(bounds)}".rstrip()
     raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
+
+
+def checked_vector(client: Hashable, value: Any, key: str, size: int | None) -> np.ndarray:
+    """Returns ``value`` as ``float64[size]``; of any length from 1 if ``size`` is None.
+
+    Raises:
+        ValueError: If it has another shape or numbers that are not finite in float32; the message names the client.
+    """
+    try:
+        array = np.asarray(math.nan if value is None else value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    fits = array.ndim == 1 and array.size > 0 and (size is None or array.size == size)
+    if not fits or not (np.abs(array) <= _LARGEST_FLOAT32).all():
+        expected = "finite numbers" if size is None else f"{size} finite numbers"
+        raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
+    return array
 
 
 def checked_budget(budget_j: Any) -> float:

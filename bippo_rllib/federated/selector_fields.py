@@ -17,6 +17,7 @@ from bippo_rllib.federated.record_fields import (
     KEY,
     NAMES,
     TEXT,
+    Field,
     Optional,
     Table,
     check_names,
@@ -25,16 +26,17 @@ from bippo_rllib.federated.record_fields import (
     real,
     whole,
 )
-from bippo_rllib.federated.rewards import REWARD_NAMES
+from bippo_rllib.federated.rewards import is_reward
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.selection.budget_sampler import STRATEGIES
+from bippo_rllib.selection.update_matching import RECENT
 
 #: Counts that stay whole numbers in a float64.
 _COUNT = whole(0, 2**53)
 _SHARE = real(0.0, 1.0)
 _POSITIVE = real(0.0, above=True)
 #: Of a file's format.
-VERSION = 2
+VERSION = 3
 #: Numbers that one policy may take with all that belongs to it, 400 MB: each client without a policy gets one.
 MOST_NUMBERS = 10**8
 
@@ -61,6 +63,7 @@ FIELDS: Table = {
         "epsilon_decay": real(0.0, 1.0, above=True),
         "epsilon_min": _SHARE,
         "outside_odds": real(0.0),
+        "set_weight": real(),
     },
     "sampler_state": {
         "epsilon": _SHARE,
@@ -72,7 +75,18 @@ FIELDS: Table = {
         },
     },
     "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
-    "reward": Optional({"name": one_of(*REWARD_NAMES), "base": _POSITIVE, "target": _SHARE}),
+    "matching": Optional(
+        {
+            "key": KEY,
+            "size_key": KEY,
+            "length_penalty": real(0.0),
+            "clients": NAMES,
+            "profile_size": Optional(whole(1, MOST_NUMBERS)),
+            "first_length": Optional(real(0.0)),
+            "num_recent": whole(0, RECENT),
+        }
+    ),
+    "reward": Optional({"name": Field("the name of a reward", is_reward), "base": _POSITIVE, "target": _SHARE}),
     "explore": BOOLEAN,
     "trains": Optional(NAMES),
     "steps": _COUNT,
@@ -119,6 +133,14 @@ def check_fields(record: Any) -> None:
     """
     refused = isinstance(record, Mapping) and "refused" in record
     check_record(record, REFUSAL_FIELDS if refused else FIELDS)
+    if not refused and record["matching"] is not None:
+        check_set_score_sampler(record["sampler"]["strategy"])
+
+
+def check_set_score_sampler(strategy: str) -> None:
+    """Raises a ValueError where the sampler's strategy cannot pick by a set score."""
+    if strategy != "odds":
+        raise ValueError(f"the sampler's strategy is {strategy!r}; update matching needs 'odds'")
 
 
 def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> dict[str, ArrayField]:
@@ -159,6 +181,10 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
         clients = len(record["prior"]["clients"])
         fields["prior.sums"] = ArrayField("F64", (clients,), 0.0)
         fields["prior.counts"] = ArrayField("I64", (clients,), 0, 2**53)
+    if record["matching"] is not None:
+        matching = record["matching"]
+        fields["matching.profiles"] = ArrayField("F64", (len(matching["clients"]), matching["profile_size"] or 0))
+        fields["matching.recent"] = ArrayField("F64", (matching["num_recent"],), 0.0)
     if record["last_policy_ids"] is not None:
         last = len(record["last_policy_ids"])
         fields["last.observations"] = ArrayField("F32", (last, obs_dim))

@@ -23,6 +23,7 @@ from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.representativeness import Prior
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 #: Its name in a checkpoint.
 SELECTOR_FILE = "selector.safetensors"
@@ -30,8 +31,9 @@ SELECTOR_FILE = "selector.safetensors"
 _KEY = "bippo_rllib"
 #: The array whose shape says how large policies are.
 _WEIGHTS = "actor.0.weight"
-_SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds")
+_SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds", "set_weight")
 _PRIOR = ("key", "weight", "gain", "only_lowers")
+_MATCHING = ("key", "size_key", "length_penalty")
 
 
 def pack(parts: SelectorParts) -> bytes:
@@ -52,6 +54,7 @@ def pack(parts: SelectorParts) -> bytes:
         "sampler": {name: getattr(parts.sampler, name) for name in _SAMPLER},
         "sampler_state": parts.sampler.get_state(),
         "prior": None,
+        "matching": None,
         "reward": None if parts.reward is None else asdict(parts.reward),
         "explore": parts.explore,
         "trains": parts.trains,
@@ -68,6 +71,9 @@ def pack(parts: SelectorParts) -> bytes:
         clients = state.pop("clients")
         record["prior"] = {name: getattr(prior, name) for name in _PRIOR} | {"clients": clients}
         arrays |= {f"prior.{name}": array for name, array in state.items()}
+    if parts.matching is not None:
+        record["matching"], of_matching = _pack_matching(parts.matching)
+        arrays |= of_matching
     if last is not None:
         arrays |= {f"last.{name}": array for name, array in vars(last).items() if name != "policy_ids"}
     return _bytes(arrays, record)
@@ -210,6 +216,7 @@ def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Selec
         observation_high=arrays["observation_high"],
         settings=PPOSettings(**record["settings"]),
         prior=None if prior is None else _prior(prior, _under("prior", arrays)),
+        matching=None if record["matching"] is None else _matching(record["matching"], _under("matching", arrays)),
         reward=None if reward is None else Reward(**reward),
         explore=record["explore"],
         trains=record["trains"],
@@ -223,6 +230,29 @@ def _prior(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Prior
     prior = Prior(**{name: record[name] for name in _PRIOR})
     prior.record.set_state({"clients": record["clients"], **arrays})
     return prior
+
+
+def _pack_matching(matching: UpdateMatching) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns the entries and the arrays of update matching."""
+    state = matching.get_state()
+    profiles, recent = state["profiles"], state["recent"]
+    record = {name: getattr(matching, name) for name in _MATCHING} | {
+        "clients": list(profiles),
+        "profile_size": matching.profile_size,
+        "first_length": state["first_length"],
+        "num_recent": len(recent),
+    }
+    stacked = np.array(list(profiles.values()), dtype=np.float64).reshape(len(profiles), matching.profile_size or 0)
+    return record, {"matching.profiles": stacked, "matching.recent": np.array(recent, dtype=np.float64)}
+
+
+def _matching(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> UpdateMatching:
+    result = UpdateMatching(record["key"], size_key=record["size_key"], length_penalty=record["length_penalty"])
+    profiles = dict(zip(record["clients"], arrays["profiles"], strict=True))
+    result.set_state(
+        {"profiles": profiles, "first_length": record["first_length"], "recent": arrays["recent"].tolist()}
+    )
+    return result
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 
 def selector_bytes(
@@ -39,6 +40,7 @@ def selector_bytes(
         reason = f"{reason}, which takes RLlib; ClientSelector has policies, a prior and a budget sampler"
         return pack_refusal(reason, steps)
     *prior, sampler = own
+    matching = sampler.set_score
     trained = [policy_id for policy_id in learner.bank.slots if learner.should_module_be_updated(policy_id)]
     try:
         return pack(
@@ -48,6 +50,7 @@ def selector_bytes(
                 observation_high=learner.bank.observation_space.high,
                 settings=PPOSettings.of(config),
                 prior=_prior(config, prior[0]) if prior else None,
+                matching=matching if isinstance(matching, UpdateMatching) else None,
                 reward=reward_of(environment),
                 explore=config.explore,
                 trains=None if config.policies_to_train is None else trained,
@@ -69,13 +72,13 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
     kinds = [type(piece) for piece in own]
     if kinds not in ([BudgetSamplerConnector], [RepresentativenessPrior, BudgetSamplerConnector]):
         return f"the selection is a pipeline of {', '.join(map(_name, own))}"
-    if own[-1].set_score is not None:
-        return f"each pick is scored beside those before it ({type(own[-1].set_score).__name__})"
+    if type(own[-1].set_score) not in (type(None), UpdateMatching):
+        return f"the set score is a {type(own[-1].set_score).__name__}"
     if type(own[-1].sampler) is not BudgetSampler:
         return f"the sampler is a {type(own[-1].sampler).__name__}"
     if unreachable := [policy_id for policy_id in learner.bank.slots if policy_of(policy_id) != policy_id]:
         return f"policy {unreachable[0]!r} has a # in its name, at which a client's id ends"
-    return _why_no_prior(config, own[0], learner.bank.slots) if len(own) == 2 else ""
+    return _why_no_records(config, own, learner.bank.slots)
 
 
 def _prior(config: Any, piece: RepresentativenessPrior) -> Prior:
@@ -89,12 +92,22 @@ def _name(piece: ConnectorV2) -> str:
     return name if set_score is None else f"{name} with {type(set_score).__name__}"
 
 
-def _why_no_prior(config: Any, piece: RepresentativenessPrior, policy_ids: Collection[str]) -> str:
-    """Returns what is wrong with a prior for a selector, which reads reports and knows clients by their policies."""
-    key, record = piece.prior.key, piece.prior.record.get_state()
-    if key != config.cost_key and key in ("cost_j", "observation"):
-        return f"the prior reads {key!r}, under which a report has something else"
-    strangers = [client for client in record["clients"] if client not in policy_ids]
-    if strangers and piece.client_of != config.client_of:
-        return f"the prior has records of {strangers[0]!r}, which is no policy (client_of=)"
+def _why_no_records(config: Any, own: Sequence[ConnectorV2], policy_ids: Collection[str]) -> str:
+    """Returns why a selector, which reads reports and knows clients by their policies, cannot go on with the records.
+
+    These are those of a prior and of update matching.
+    """
+    *priors, sampler = own
+    records = [
+        ("prior", {p.prior.key} - {config.cost_key}, p.client_of, p.prior.record.get_state()["clients"]) for p in priors
+    ]
+    if (matching := sampler.set_score) is not None:
+        keys = {matching.key, matching.size_key}
+        records.append(("set score", keys, sampler.client_of, list(matching.get_state()["profiles"])))
+    for name, keys, client_of, clients in records:
+        if taken := {"cost_j", "observation"} & keys:
+            return f"the {name} reads {taken.pop()!r}, under which a report has something else"
+        strangers = [client for client in clients if client not in policy_ids]
+        if strangers and client_of != config.client_of:
+            return f"the {name} has records of {strangers[0]!r}, which is no policy (client_of=)"
     return ""

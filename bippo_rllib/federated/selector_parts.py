@@ -17,6 +17,7 @@ from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.representativeness import Prior
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 
 @dataclass
@@ -28,6 +29,7 @@ class SelectorParts:
     observation_high: np.ndarray  #: ``float32[obs_dim]`` upper bounds of the observations trained on
     settings: PPOSettings = field(default_factory=PPOSettings)
     prior: Prior | None = None
+    matching: UpdateMatching | None = None
     reward: Reward | None = None  #: None if the environment has none of those
     explore: bool = True  #: whether the method tries out others than the best
     trains: list[str] | None = None  #: policies that learn; None for all

@@ -77,6 +77,11 @@ class StackedAdam:
         """Adds zeroed rows until there are ``num_policies``."""
         self.all = Moments(*(grow_rows(tensor, num_policies) for tensor in vars(self.all).values()))
 
+    def clear(self, slots: np.ndarray) -> None:
+        """Sets the moments and step counts in ``slots`` (``int64[P]``) to 0."""
+        for tensor in vars(self.all).values():
+            tensor[torch.from_numpy(slots)] = 0
+
     def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
         """Moments in ``slots`` (``int64[P]``) as arrays ``[P, ...]``."""
         return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(slots))).items()}

@@ -96,8 +96,9 @@ class ParticipationBuffer:
         return ParticipationBatch(torch.from_numpy(slots), *(torch.from_numpy(array[slots]) for array in arrays))
 
     def clear(self, slots: np.ndarray) -> None:
-        """Forgets what waits for the policies in ``slots``."""
-        self._counts[slots] = 0
+        """Forgets all that is stored for the policies in ``slots``."""
+        for array in self._arrays().values():
+            array[slots] = 0
 
     def grow(self, num_policies: int) -> None:
         """Adds empty buffers until there are ``num_policies``."""

@@ -43,9 +43,12 @@ class PolicyTrainer:
         self.grow()
 
     def remove_policy(self, policy_id: str) -> None:
-        """Forgets a policy and what waits for it."""
-        self.buffer.clear(self.policies.slots_of([policy_id]))
+        """Forgets a policy, its moments and what waits for it; the next new policy takes its slot."""
+        slots = self.policies.slots_of([policy_id])
+        self.buffer.clear(slots)
+        self.adam.clear(slots)
         self.policies.remove_policy(policy_id)
+        self.policies.free += slots.tolist()
 
     def store(self, step: StepExperience, is_trained: Callable[[str], bool]) -> None:
         """Keeps a step's participations of the policies whose ids ``is_trained`` is true of."""

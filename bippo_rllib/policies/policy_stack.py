@@ -28,7 +28,8 @@ class PolicyStack:
         layout: What lies where in a row.
         flat: ``[capacity, size]`` parameters.
         slots: Policy id -> slot.
-        ids: Policy id by slot; removed policies keep their place.
+        ids: Policy id by slot; a removed policy keeps its entry until another one takes the slot.
+        free: Slots of removed policies that new ones may take.
         removed: Ids of the policies that were removed, and not added again.
         seed: Initial weights are keyed by it and the policy's id.
     """
@@ -37,6 +38,7 @@ class PolicyStack:
     flat: Tensor
     slots: dict[str, int]
     ids: list[str]
+    free: list[int]
     removed: set[str]
     seed: int
 
@@ -44,7 +46,7 @@ class PolicyStack:
         """Starts without policies."""
         self.layout, self.seed = layout, seed
         self.flat = torch.zeros(0, layout.size)
-        self.slots, self.ids, self.removed = {}, [], set()
+        self.slots, self.ids, self.free, self.removed = {}, [], [], set()
 
     @property
     def capacity(self) -> int:
@@ -63,20 +65,21 @@ class PolicyStack:
             rows: ``[len(policy_ids), size]`` parameters of policies that are all new; fresh ones by default.
         """
         new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
-        needed = len(self.ids) + len(new)
-        if needed > self.capacity:
-            self.flat = grow_rows(self.flat, max(2 * self.capacity, needed))
-        for slot, policy_id in enumerate(new, start=len(self.ids)):
-            self.slots[policy_id] = slot
+        self.ids += [""] * (len(new) - len(self.free))
+        if len(self.ids) > self.capacity:
+            self.flat = grow_rows(self.flat, max(2 * self.capacity, len(self.ids)))
+        slots = [*self.free, *range(len(self.ids) - len(new) + len(self.free), len(self.ids))][: len(new)]
+        self.free = self.free[len(new) :]
+        for slot, policy_id in zip(slots, new, strict=True):
+            self.slots[policy_id], self.ids[slot] = slot, policy_id
             if rows is None:
                 self.flat[slot] = initial_parameters(self.layout, self.seed, policy_id)
         if rows is not None:
-            self.flat[len(self.ids) : needed] = rows
-        self.ids += new
+            self.flat[slots] = rows
         self.removed.difference_update(new)
 
     def remove_policy(self, policy_id: str) -> None:
-        """Forgets a policy; its slot is not reused."""
+        """Forgets a policy. Its slot is reused only once it is in ``free``, see ``PolicyTrainer.remove_policy``."""
         del self.slots[policy_id]
         self.removed.add(policy_id)
 

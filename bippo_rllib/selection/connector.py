@@ -53,8 +53,8 @@ class BudgetSamplerConnector(ConnectorV2):
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
         self.sampler = sampler
-        self.set_score = set_score
-        self._cost_key, self._budget_key, self._client_of = cost_key, budget_key, client_of
+        self.set_score, self.client_of = set_score, client_of
+        self._cost_key, self._budget_key = cost_key, budget_key
 
     def __call__(
         self,
@@ -75,7 +75,7 @@ class BudgetSamplerConnector(ConnectorV2):
         infos = episodes[0].get_infos(-1)
         costs, budget = self._costs_and_budget(infos, agents)
         if self.set_score is not None:
-            self.set_score.observe([self._client_of(agent) for agent in agents], [infos[agent] for agent in agents])
+            self.set_score.observe([self.client_of(agent) for agent in agents], [infos[agent] for agent in agents])
         explores, reduce = explore is not False, (shared_data or {}).get(REDUCE, "mean")
         if explores and self.sampler.strategy == "epsilon_greedy":
             log_selection(metrics, {"epsilon": self.sampler.epsilon}, reduce)

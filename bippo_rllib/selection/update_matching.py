@@ -53,6 +53,11 @@ class UpdateMatching(SetScore):
         self._first_length: float | None = None
         self._recent: list[float] = []
 
+    @property
+    def profile_size(self) -> int | None:
+        """Numbers in a profile; None before the first one."""
+        return next((len(profile) for profile in self._profiles.values()), None)
+
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
         """Takes over the profiles of clients that have trained since, and prepares the scores of a round.
 
@@ -104,14 +109,17 @@ class UpdateMatching(SetScore):
         lengths = [float(np.linalg.norm(update)) for update in updates.values()]
         if self._first_length is None:
             self._first_length = float(np.median(lengths))
-            self._profiles.update(updates)
+            self._profiles = {**self._profiles, **updates}  # in place of the dict, so that a shallow copy is a copy
             return
         self._recent = [*self._recent, *lengths][-RECENT:]
         is_enough, median = len(self._recent) >= FEWEST, float(np.median(self._recent))
         scale = self._first_length / median if is_enough and median > 0.0 else 1.0
-        for client, update in updates.items():
-            if is_enough or client not in self._profiles:
-                self._profiles[client] = update * scale
+        kept = {} if is_enough else self._profiles
+        scaled = {client: update * scale for client, update in updates.items() if client not in kept}
+        for client, profile in scaled.items():
+            if not np.isfinite(profile).all():
+                raise ValueError(f"the {self.key} of {client!r} is too long or too short to compare with the others")
+        self._profiles = {**self._profiles, **scaled}
 
     def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
         """What does not change from pick to pick."""

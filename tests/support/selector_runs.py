@@ -21,7 +21,16 @@ def federation(method: str):
 def reports_of(algo, **more):
     """What the clients of the running episode report."""
     infos = algo.env_runner._episode.get_infos(-1)
-    return {a: ClientReport(i["accuracy"], i["num_samples"], i["cost"], **more.get(a, {})) for a, i in infos.items()}
+    return {
+        a: ClientReport(
+            i["accuracy"],
+            i["num_samples"],
+            i["cost"],
+            i.get("loss"),
+            **{"update_profile": i.get("update_profile")} | more.get(a, {}),
+        )
+        for a, i in infos.items()
+    }
 
 
 def budget_of(algo):

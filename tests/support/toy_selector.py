@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +30,32 @@ def toy_selector(num_clients: int = 3, *, obs_dim: int = 5, strategy: str = "odd
     return ClientSelector(
         SelectorParts(
             PolicyTrainer(policies, 2),
-            BudgetSampler(strategy, seed=1),
+            BudgetSampler(strategy, seed=1, set_weight=2.0 if "matching" in parts else 0.0),
             np.full(obs_dim, 10, dtype=np.float32),
             **defaults | parts,
         )
     )
 
 
-def toy_reports(num_clients: int = 3, accuracy: float = 0.3, cost: float = 1.0) -> dict[str, dict[str, Any]]:
-    """One of each client; accuracies rise with the client."""
-    return {
-        f"client_{client:03d}": {"accuracy": accuracy + 0.01 * client, "num_samples": 10, "cost_j": cost}
+def toy_reports(
+    num_clients: int = 3, accuracy: float = 0.3, cost: float = 1.0, trained: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """One of each client; accuracies rise with the client, and those that trained have an update profile."""
+    reports: dict[str, dict[str, Any]] = {
+        f"client_{client:03d}": {"accuracy": accuracy + 0.01 * client, "num_samples": 10 + client, "cost_j": cost}
         for client in range(num_clients)
     }
+    for number, client in enumerate(reports):
+        if client in trained:
+            reports[client]["update_profile"] = np.cos(np.arange(4) * (number + accuracy)).astype(np.float32)
+    return reports
 
 
 def used_selector(num_rounds: int = 3, **keywords: Any) -> ClientSelector:
     """One in the middle of a round, with participations, moments, a prior's records and a last round."""
-    selector = toy_selector(**keywords)
+    selector, chosen = toy_selector(**keywords), list(toy_reports(2))
     for number in range(num_rounds):
-        chosen = selector.select(toy_reports(accuracy=0.3 + 0.05 * number), 2.0)
+        chosen = selector.select(toy_reports(accuracy=0.3 + 0.05 * number, trained=chosen), 2.0)
         selector.update(chosen, rewards=1.0)
     return selector
 

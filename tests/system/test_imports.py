@@ -10,6 +10,7 @@ import pytest
 from source_tree import ROOT, import_graph, imports, modules, packages_imported
 
 import bippo_rllib
+from bippo_rllib.federated.environment import SHARED
 
 #: Rooms and files of each package from the bottom up. A module imports from lower floors and from its own room; rooms
 #: that share a floor do not know each other.
@@ -55,7 +56,7 @@ FLOORS: dict[str, list[set[str]]] = {
 }
 #: What of ``bippo_rllib`` is about federated learning, and the pure modules of ``envs`` that it may use.
 FEDERATED = ("bippo_rllib.federated.",)
-PURE = ("envs.rng", "envs.rules.reward", "envs.rules.shapley")
+PURE = ("envs.rng", "envs.rules.shapley")
 #: RLlib's own idiom: a config names its algorithm, which is built from the config.
 EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 
@@ -122,6 +123,14 @@ def test_arrows_between_packages_point_one_way(package: str, forbidden: set[str]
             name for name in imports(path) if name.partition(".")[0] in forbidden and not name.startswith(allowed)
         }
         assert not beyond, path
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_the_environment_shares_with_a_selector_needs_numpy_alone(name: str) -> None:
+    files = modules("envs")
+    needed = packages_imported(files[f"envs.{name}"]) | packages_imported(files["envs.rng"])
+    assert needed <= {*sys.stdlib_module_names, "numpy", "envs"}
+    assert import_graph("envs")[f"envs.{name}"] <= {"envs.rng"}
 
 
 @pytest.mark.parametrize("package", FLOORS)

@@ -14,7 +14,6 @@ from bippo_rllib.federated.flower.evaluations import Evaluations
 from bippo_rllib.federated.flower.node_reports import NodeReports
 from bippo_rllib.federated.flower.running import Round
 from bippo_rllib.federated.reports import ClientReport
-from bippo_rllib.federated.rewards import OWN_EFFECT
 
 
 def learned_from(learn: str | None, selector: ClientSelector) -> str | None:
@@ -33,7 +32,7 @@ def learned_from(learn: str | None, selector: ClientSelector) -> str | None:
         return learn
     if not selector.learns or selector.reward is None:
         return None
-    return "effects" if selector.reward.name in OWN_EFFECT else "accuracies"
+    return "effects" if selector.reward.is_of_effects else "accuracies"
 
 
 def update(

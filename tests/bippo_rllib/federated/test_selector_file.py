@@ -21,12 +21,13 @@ from bippo_rllib.federated import selector_file
 from bippo_rllib.federated.selector_fields import FIELDS
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.selection.representativeness import Prior
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     file = tmp_path_factory.mktemp("good") / "selector.safetensors"
-    used_selector().save(file)
+    used_selector(matching=UpdateMatching(length_penalty=0.25)).save(file)
     return file
 
 
@@ -38,7 +39,7 @@ def loaded_or_refused(file: Path) -> ClientSelector | None:
         assert str(error).startswith(str(file.parent)) and "\n" not in str(error) and len(str(error)) < 900
         return None
     try:
-        selector.select({**toy_reports(), "new": toy_reports()["client_000"]}, 2.0)
+        selector.select({**toy_reports(trained=["client_001"]), "new": toy_reports()["client_000"]}, 2.0)
     except ValueError as error:
         assert "\n" not in str(error)
     return selector
@@ -52,6 +53,8 @@ def loaded_or_refused(file: Path) -> ClientSelector | None:
         toy_selector,
         lambda: toy_selector(0),
         lambda: used_selector(prior=None, reward=None, explore=False, trains=["client_001"]),
+        lambda: used_selector(matching=UpdateMatching(length_penalty=0.0)),
+        lambda: used_selector(1, matching=UpdateMatching("drift", size_key="num_samples")),
         lambda: used_selector(reward=Reward("accuracy_target", 3.0, 0.9), strategy="epsilon_greedy"),
         lambda: used_selector(settings=PPOSettings(vf_clip_param=1.0, grad_clip=0.5, use_critic=False)),
     ],
@@ -118,11 +121,11 @@ def test_flipped_bits_and_cut_off_files_are_refused(good, tmp_path):
         ('{"a":' * 100_000, "is no selector, or is cut off"),
         ("9" * 5000, "is no selector, or is cut off"),
         ("{}", "is no selector, or is cut off: KeyError: 'version'"),
-        ('{"version": 1}', "has format 1; this version of bippo_rllib reads 2: write it again"),
-        ('{"version": "2"}', "version is '2'|lacks"),
-        ('{"version": 2}', "is damaged: the record lacks batch_size, explore"),
-        ('{"version": 2, "refused": "why\\nnot", "steps": 0}', "why not$"),
-        ('{"version": 2, "refused": ["why"], "steps": 0}', r"is damaged: refused is \['why'\]; expected a text"),
+        ('{"version": 1}', "has format 1; this version of bippo_rllib reads 3: write it again"),
+        ('{"version": "3"}', "version is '3'|lacks"),
+        ('{"version": 3}', "is damaged: the record lacks batch_size, explore"),
+        ('{"version": 3, "refused": "why\\nnot", "steps": 0}', "why not$"),
+        ('{"version": 3, "refused": ["why"], "steps": 0}', r"is damaged: refused is \['why'\]; expected a text"),
     ],
 )
 def test_a_record_that_is_none_is_refused(good, tmp_path, record, message):
@@ -153,6 +156,8 @@ def edited(good, file, change):
             lambda record, arrays: record["prior"]["clients"].pop(),
             r"prior.sums is F64 of shape \[3\]; expected",
         ),
+        (lambda record, arrays: record["matching"].update(profile_size=None), r"matching.profiles is F64 of shape"),
+        (lambda record, arrays: arrays["matching.profiles"].fill(np.inf), "matching.profiles has numbers"),
         (lambda record, arrays: record["last_policy_ids"].append("z"), r"last.observations is F32 of shape \[3, 5\]"),
         (
             lambda record, arrays: arrays["actor.0.weight"].fill(np.nan),
@@ -187,11 +192,11 @@ def test_a_file_without_policies_cannot_ask_for_gigabytes_either(tmp_path, hidde
 
 
 def test_a_file_of_another_format_is_named_as_such_in_a_trials_folder_too(good, tmp_path):
-    for folder, version in (("checkpoint_000001", 2), ("checkpoint_000002", 1)):
+    for folder, version in (("checkpoint_000001", 3), ("checkpoint_000002", 1)):
         (tmp_path / folder).mkdir()
         file = tmp_path / folder / selector_file.SELECTOR_FILE
         edited(good, file, lambda record, arrays, version=version: record.update(version=version))
-    with pytest.raises(ValueError, match="has format 1; this version of bippo_rllib reads 2"):
+    with pytest.raises(ValueError, match="has format 1; this version of bippo_rllib reads 3"):
         ClientSelector.load(tmp_path)
 
 
@@ -238,19 +243,28 @@ def test_what_could_not_be_loaded_is_not_saved_and_the_last_file_stays(good, tmp
 
 
 def test_a_sampler_of_ones_own_class_selects(good):
-    selector = ClientSelector.load(good, sampler=Own("greedy", seed=0))
+    selector = ClientSelector.load(good, sampler=Own("odds", seed=0))
     assert sorted(selector.select(toy_reports(), 9.0)) == sorted(toy_reports())
 
 
+def test_update_matching_takes_the_sampler_odds(good, tmp_path):
+    with pytest.raises(ValueError, match="strategy is 'greedy'; update matching needs 'odds'"):
+        ClientSelector.load(good, sampler=BudgetSampler("greedy"))
+    edited(good, tmp_path / "file", lambda record, arrays: record["sampler"].update(strategy="random"))
+    assert loaded_or_refused(tmp_path / "file") is None
+
+
 def test_the_table_knows_every_setting():
-    """Of a sampler but its seed, whose generator is in the file, and the weight of a set score, which is refused."""
-    sampler = [name for name in inspect.signature(BudgetSampler).parameters if name not in ("seed", "set_weight")]
+    """Of a sampler but its seed, whose generator is in the file."""
+    sampler = [name for name in inspect.signature(BudgetSampler).parameters if name != "seed"]
     assert list(FIELDS["sampler"]) == list(selector_file._SAMPLER) == sampler
     assert list(FIELDS["settings"]) == [field.name for field in fields(PPOSettings)]
     assert list(FIELDS["reward"].table) == [field.name for field in fields(Reward)]
     prior = [field.name for field in fields(Prior) if field.name != "record"]
+    matching = inspect.signature(UpdateMatching).parameters
+    assert list(FIELDS["matching"].table)[:3] == list(selector_file._MATCHING) == list(matching)
     assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_file._PRIOR, "clients"]
 
 
 def test_records_are_plain_json(good):
-    assert json.loads(json.dumps(read_file(good)[0], allow_nan=False))["version"] == 2
+    assert json.loads(json.dumps(read_file(good)[0], allow_nan=False))["version"] == 3

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from source_tree import ROOT
 from toy_selector import toy_reports, toy_selector, used_selector
 
 from bippo_rllib import ClientReport, ClientSelector, Reward
 from bippo_rllib.federated.selector_file import pack
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 
 def bits(selector: ClientSelector) -> bytes:
@@ -21,8 +25,8 @@ def bits(selector: ClientSelector) -> bytes:
     return pack(selector._parts)
 
 
-#: In the middle of a run; copied, not changed.
-USED = used_selector()
+#: In the middle of a run, with all that a selector can have; copied, not changed.
+USED = used_selector(matching=UpdateMatching())
 USED.select(toy_reports(), 2.0)
 NUMBERS = [
     math.nan,
@@ -43,7 +47,7 @@ NUMBERS = [
     object(),
 ]
 GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]
-ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained"])
+ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained", "update_profile"])
 CLIENTS = st.sampled_from(["client_000", "client_001", "client_001#1", "stranger", "\ud800", 3, ("site", 1), math.nan])
 BAD_REPORTS = st.dictionaries(
     CLIENTS,
@@ -51,6 +55,11 @@ BAD_REPORTS = st.dictionaries(
         st.dictionaries(ENTRIES, st.sampled_from(GIVEN)),
         st.builds(ClientReport, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
         st.just({"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0}),
+        st.builds(
+            lambda profile, size: {"accuracy": 0.5, "num_samples": size, "cost_j": 1.0, "update_profile": profile},
+            st.sampled_from([*GIVEN, np.ones(4), [1e38, 0, 0, -1e38], [1e-300] * 4, np.zeros(4)]),
+            st.sampled_from([10, 1e308, 0.5]),
+        ),
     ),
     max_size=4,
 )
@@ -235,3 +244,57 @@ def test_another_reward_than_the_one_trained_on_is_warned_of():
 def test_a_reward_out_of_range_is_refused(name, base, target):
     with pytest.raises(ValueError, match="reward"):
         Reward(name, base, target)
+
+
+def test_beside_a_package_envs_of_the_users_own_it_selects_and_learns_alike(tmp_path):
+    """Whose code is not run."""
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    selector = toy_selector()
+    selector.save(tmp_path / "selector.safetensors")
+    code = f"""
+import sys
+sys.path.append({str(ROOT)!r})
+from bippo_rllib import ClientSelector
+selector = ClientSelector.load("selector.safetensors")
+for accuracy in (0.3, 0.5, 0.6):
+    chosen = selector.select({{c: {{**r, "accuracy": accuracy}} for c, r in {toy_reports()!r}.items()}}, 2.0)
+    selector.update(chosen, dict.fromkeys(chosen, accuracy + 0.1))
+selector.save("after.safetensors")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    for accuracy in (0.3, 0.5, 0.6):
+        chosen = selector.select({c: {**r, "accuracy": accuracy} for c, r in toy_reports().items()}, 2.0)
+        selector.update(chosen, dict.fromkeys(chosen, accuracy + 0.1))
+    assert (tmp_path / "after.safetensors").read_bytes() == bits(selector)
+
+
+def test_who_trained_is_recorded_without_a_reward():
+    """Policies see it, and learn nothing from the round, as without an update."""
+    selector, without = toy_selector(), toy_selector()
+    for each in (selector, without):
+        assert len(each.select(toy_reports(), 1.0)) == 1
+    selector.update(["client_000", "client_002"])
+    for each in (selector, without):
+        each.select(toy_reports(), 1.0)
+    assert selector._parts.last.observations[:, 4].tolist() == [1.0, 0.0, 1.0]
+    assert selector._parts.trainer.buffer.counts[:3].tolist() == [0] * 3
+    assert selector._parts.trainer.policies.flat.equal(without._parts.trainer.policies.flat)
+
+
+def test_clients_that_come_and_go_take_no_more_memory_than_those_that_are_there():
+    """And the policy that takes another one's slot is as fresh as in a slot of its own."""
+    selector, kept = used_selector(), used_selector()
+    capacity = selector._parts.trainer.policies.capacity
+    for client in range(50):
+        selector.remove("client_001" if client == 0 else f"late_{client - 1}")
+        selector.add(f"late_{client}")
+    kept.add("late_49")
+    assert selector._parts.trainer.policies.capacity == capacity
+    ours, theirs = (each._parts.trainer for each in (selector, kept))
+    for policy_id in ("client_000", "client_002", "late_49"):
+        slots = [trainer.policies.slots_of([policy_id]) for trainer in (ours, theirs)]
+        for part in ("adam", "buffer"):
+            states = [getattr(t, part).get_state(s) for t, s in zip((ours, theirs), slots, strict=True)]
+            np.testing.assert_equal(*states)
+        assert ours.policies.flat[slots[0]].equal(theirs.policies.flat[slots[1]])

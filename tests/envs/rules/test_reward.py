@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.observation import cost_shares, observation_rows
+from envs.observation import observation_rows
+from envs.rules.observation import cost_shares
 from envs.rules.reward import TEAM_REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
 
 ACCURACY = st.floats(0.0, 1.0)

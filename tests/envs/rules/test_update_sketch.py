@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_federation import PlainFederation
 
 import envs
+from bippo_rllib.federated.update_profiles import update_profile
 from envs.rules.churn import ChurnEvent
 from envs.rules.update_sketch import UpdateSketch
 from envs.training import models
 from envs.training.models import build_model, num_parameters, weight_tensors
+from envs.training.update_reports import UpdateReports
 
 
 def test_inner_products_are_kept_in_the_mean():
@@ -93,3 +97,33 @@ def test_they_leave_the_federation_as_it_is():
         env.step(dict.fromkeys(env.agents, 1))
         rounds.append(env.last_round)
     assert rounds[0] == rounds[1]
+
+
+def test_a_server_makes_the_same_profile_of_the_parameters_that_a_client_sends():
+    """To the bit, of all but the running statistics of a batch norm."""
+    config = small(update_profile_size=6, model="resnet18", num_clients=1, train_samples=10).config
+    rng, before = np.random.default_rng(0), build_model("resnet18", (1, 8, 8), 10)
+    after = copy.deepcopy(before)
+    with torch.no_grad():
+        for tensor in weight_tensors(after):
+            tensor += torch.from_numpy(rng.normal(size=tensor.shape).astype(np.float32))
+    flat = torch.cat([tensor.reshape(-1) for tensor in weight_tensors(after)])
+    expected = UpdateReports(config, before, 10).of(weight_tensors(before), flat, 10, seed=5)["update_profile"]
+    parameters = [[p.detach().numpy() for p in model.parameters()] for model in (before, after)]
+    np.testing.assert_array_equal(update_profile(*parameters, 10, size=6, seed=5), expected)
+    joined = [np.concatenate([p.ravel() for p in each]) for each in parameters]
+    np.testing.assert_array_equal(update_profile(*joined, 10, size=6, seed=5), expected)
+
+
+@pytest.mark.parametrize(
+    ("after", "num_samples", "message"),
+    [
+        ([np.zeros(3)], 1, r"shape \(2,\) before and \(3,\) after"),
+        ([np.zeros(2), np.zeros(2)], 1, "1 arrays before and 2 after"),
+        ([np.full(2, np.nan)], 1, "not finite"),
+        ([np.zeros(2)], 0, "num_samples is 0"),
+    ],
+)
+def test_an_update_that_has_no_profile_is_refused(after, num_samples, message):
+    with pytest.raises(ValueError, match=message):
+        update_profile([np.zeros(2)], after, num_samples)
