@@ -38,4 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(ValueError(unknown_name("command", name, COMMANDS)))
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
-    return import_module(COMMANDS[name][0]).main(rest)
+    if argv is None:
+        sys.argv[1:] = rest
+    return import_module(COMMANDS[name][0]).main(None if argv is None else rest)

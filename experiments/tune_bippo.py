@@ -25,7 +25,7 @@ from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.flag_names import as_typed
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
-from experiments.study.ray_session import quiet, ray_ended
+from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
 from experiments.study.resume import ready
 from experiments.study.run import ERROR_FILE, Failure, run_study
@@ -51,50 +51,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     with signals_restored():
         terminate_as_interrupt()
         try:
-            return _main(sys.argv[1:] if argv is None else argv)
+            return _main(sys.argv[1:] if argv is None else argv, is_process=argv is None)
         except KeyboardInterrupt:
             print("\ninterrupted before anything was run", file=sys.stderr)
             return EXIT_INTERRUPTED
 
 
-def _main(argv: Sequence[str]) -> int:
+def _main(argv: Sequence[str], is_process: bool) -> int:
+    """Runs the command; Ray is started ahead if the process is there for that alone."""
     try:
         arguments = parser().parse_args(argv)
     except ValueError as error:
         return refuse(error)
-    try:
-        if arguments.list:
-            print(listing())
-            return 0
-        study = study_of(arguments, argv)
-        if arguments.trust_code and study.own_code:
-            print(f"{RUN_FILE} names code, which is trusted: {', '.join(study.own_code)}")
-        print(LOADING, flush=True)  # imports and data take seconds
-        quiet()
-        check_study(study)
-        with ExitStack() as held:
-            held.enter_context(study_lock(study.results_dir))
-            _check_fresh(study)
-            check_reachable(study.loggers, study.results_dir)
-            lock = held.pop_all()
-    except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
-        keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]
-        return refuse(error, lambda message: as_typed(message, keys))
-    with lock:
-        return _run(study)
+    with ExitStack() as session:
+        try:
+            if arguments.list:
+                print(listing())
+                return 0
+            study = study_of(arguments, argv)
+            if arguments.trust_code and study.own_code:
+                print(f"{RUN_FILE} names code, which is trusted: {', '.join(study.own_code)}")
+            print(LOADING, flush=True)  # imports and data take seconds
+            session.enter_context(ray_ended())
+            if is_process and study.trials and study.execution.executor != "ray":
+                start_beside_imports(study.parallel_trials, len(study.trials))
+            quiet()
+            check_study(study)
+            lock = _locked(study)
+        except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
+            keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]
+            return refuse(error, lambda message: as_typed(message, keys))
+        with lock:
+            return _run(study, session)
 
 
-def _check_fresh(study: Study) -> None:
-    """Once more with the lock held: another study may have come and gone since the arguments were read."""
-    if not study.is_resumed and (study.results_dir / RUN_FILE).exists():
-        raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
+def _locked(study: Study) -> ExitStack:
+    """Holds the results folder, in which another study may have come and gone since the arguments were read."""
+    with ExitStack() as held:
+        held.enter_context(study_lock(study.results_dir))
+        if not study.is_resumed and (study.results_dir / RUN_FILE).exists():
+            raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
+        check_reachable(study.loggers, study.results_dir)
+        return held.pop_all()
 
 
-def _run(study: Study) -> int:
+def _run(study: Study, session: ExitStack) -> int:
+    """Runs the study, ends Ray's ``session`` and reports; returns the exit code."""
     print(_announcement(study), flush=True)
     _say_notes(study)
     try:
-        with signals_restored(), ray_ended():
+        with signals_restored(), session:
             failures = _failures(study)
     except KeyboardInterrupt:
         _report(study)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 from envs.training.actor_plan import Resources
 from experiments.study.interrupts import ignore_interrupts, signals_restored
@@ -26,6 +30,53 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def start_beside_imports(parallel_trials: int | None, num_trials: int) -> None:
+    """Starts a Ray of this machine while torch is imported; its workers then import RLlib while this process goes on.
+
+    Does nothing on a machine with GPUs, where FL actors need cores that only a look at them can tell, nor with a
+    cluster. What goes wrong is raised by the next ``start_ray``.
+
+    Args:
+        parallel_trials: Trials side by side.
+        num_trials: Trials that are to be run, which need no more cores than that.
+    """
+    logging.getLogger("ray").setLevel(logging.ERROR)  # of a thread it says that it cannot handle SIGTERM
+    import ray
+
+    if ray.is_initialized() or _address() != "local" or sys.platform == "win32" or any(Path("/dev").glob("nvidia*")):
+        return
+    cpus = min(num_trials, local_cpus(parallel_trials))
+    started = threading.Event()
+    threading.Thread(target=_start_quietly, args=(cpus, started), name="ray start", daemon=True).start()
+    try:
+        import torch  # noqa: F401  (it shares no module with Ray, which two threads must not import at once)
+    finally:
+        started.wait()
+
+
+def _start_quietly(cpus: int, started: threading.Event) -> None:
+    try:
+        with suppress(Exception), _found_by_workers():
+            _start_local(cpus, _system_config={"preload_python_modules": ["experiments.study.trial"]})
+    finally:
+        started.set()
+    threading.Event().wait()  # Ray's processes are killed when the thread that started them ends
+
+
+@contextmanager
+def _found_by_workers() -> Iterator[None]:
+    """Lets processes that are started in the body find the packages of this checkout first, unless it is installed."""
+    root, before = Path(__file__).resolve().parents[2], os.environ.get("PYTHONPATH")
+    if not {"site-packages", "dist-packages"} & {*root.parts}:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), before]))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH", None)
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
 def start_ray(parallel_trials: int | None = None) -> None:
     """Starts Ray without a dashboard, or connects to the cluster of ``$RAY_ADDRESS``, unless it runs already.
 
@@ -42,14 +93,10 @@ def start_ray(parallel_trials: int | None = None) -> None:
     address = _address()
     try:
         with signals_restored():
-            ray.init(
-                address,
-                num_cpus=local_cpus(parallel_trials) if address == "local" else None,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-            )
+            if address == "local":
+                _start_local(local_cpus(parallel_trials))
+            else:
+                _init(address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}})
     except SystemExit as exit_:  # what Ray makes of a SIGTERM while it starts
         raise KeyboardInterrupt from exit_
     except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
@@ -57,6 +104,18 @@ def start_ray(parallel_trials: int | None = None) -> None:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         token = "" if address == "local" else " (if it needs a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
         raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
+
+
+def _start_local(cpus: int, **settings: Any) -> None:
+    """Without a runtime environment, which none of the workers has that Ray starts before they are needed."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    _init("local", num_cpus=cpus, **settings)
+
+
+def _init(address: str, **settings: Any) -> None:
+    import ray
+
+    ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **settings)
 
 
 @contextmanager

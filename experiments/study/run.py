@@ -55,8 +55,8 @@ def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
     study.results_dir.mkdir(parents=True, exist_ok=True)
     _note_what_is_run(study)
     out = out or sys.stdout
-    print("starting Ray ...", file=out, flush=True)
     start_ray(study.parallel_trials)
+    print("starting trials ...", file=out, flush=True)
     return _run_trials(study, out)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -70,3 +73,21 @@ def test_a_users_own_modules_are_found_in_the_working_directory_by_either_name(
     (tmp_path / "only_here.py").write_text("")
     assert commands.main(["tune", "--methods", "only_here:nothing", "--rounds", "1"]) == 2
     assert "only_here has no nothing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_signal_while_ray_starts_ends_the_command_and_ray(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_TMPDIR": tempfile.mkdtemp(prefix="ray", dir="/tmp")}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-u", "-m", "experiments", "tune", "--results-dir", str(tmp_path / "r")]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == f"{tune_bippo.LOADING}\n"
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate()
+        assert process.returncode == 130 and stderr == "\ninterrupted before anything was run\n"
+        assert not (tmp_path / "r").exists()
+        running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        assert environment["RAY_TMPDIR"] not in running
+    finally:
+        shutil.rmtree(environment["RAY_TMPDIR"], ignore_errors=True)
