@@ -9,7 +9,6 @@ from typing import Any
 from pettingzoo import ParallelEnv
 from pyarrow.fs import LocalFileSystem
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_LEARNER_GROUP
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -28,9 +27,11 @@ from bippo_rllib.config import BippoConfig
 from bippo_rllib.federated.selector_file import SELECTOR_FILE
 from bippo_rllib.federated.selector_of_algorithm import selector_bytes
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
+from bippo_rllib.learning.step_learner import StepLearner
 from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import absolute, read_policies
+from bippo_rllib.rllib_compat import LateEvaluationPPO
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evaluation
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
@@ -38,7 +39,7 @@ from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.metrics import SELECTION
 
 
-class Bippo(PPO):
+class Bippo(LateEvaluationPPO):
     """Budget-aware independent PPO. One ``train()`` is one environment step."""
 
     @classmethod
@@ -61,7 +62,7 @@ class Bippo(PPO):
     def setup(self, config: AlgorithmConfig) -> None:
         """As PPO's; env runner and learner then share one policy bank, so there are no weights to sync."""
         super().setup(config)
-        self.env_runner.module = self.learner_group._learner.module
+        self.env_runner.module = self.learner.module
         if self.config.evaluation_interval:
             self._make_evaluation_env_runner()
 
@@ -94,11 +95,6 @@ class Bippo(PPO):
         self._make_evaluation_env_runner()
         with global_generators_kept():
             return super().evaluate(parallel_train_future)
-
-    @classmethod
-    def _should_create_evaluation_env_runners(cls, eval_config: AlgorithmConfig) -> bool:
-        """Never in RLlib's ``setup``: it would seed the global generators anew, and ``evaluate`` needs one anyway."""
-        return False
 
     def _make_evaluation_env_runner(self) -> None:
         if self.eval_env_runner is None:
@@ -136,7 +132,7 @@ class Bippo(PPO):
     def _independent_trainer(self) -> PolicyTrainer:
         if not isinstance(self.bank, PolicyBank):
             raise ValueError("a central network has no policies to add or remove; it starts over when agents change")
-        return self.learner_group._learner.trainer
+        return self.learner.trainer
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores ``get_state``, also one of another env runner, which logs the selection in another way.
@@ -144,7 +140,7 @@ class Bippo(PPO):
         Raises:
             ValueError: If it does not fit, such as that of other agents. The algorithm is then as it was.
         """
-        learner, saved = self.learner_group._learner, state.get(COMPONENT_LEARNER_GROUP, {}).get(COMPONENT_LEARNER, {})
+        learner, saved = self.learner, state.get(COMPONENT_LEARNER_GROUP, {}).get(COMPONENT_LEARNER, {})
         learner.check_state(saved)
         with learner.room_for(saved):  # the env runner comes first, and may refuse
             super().set_state(state)
@@ -160,9 +156,8 @@ class Bippo(PPO):
         if path is not None:
             path, filesystem = located(path, filesystem)
         saved = super().save_to_path(path, filesystem=filesystem, **kwargs)
-        pieces = self.env_runner._module_to_env.connectors
-        learner, steps = self.learner_group._learner, self.training_iteration
-        content = selector_bytes(self.config, learner, pieces, steps, self.parallel_env)
+        connectors, steps = self.env_runner.module_to_env.connectors, self.training_iteration
+        content = selector_bytes(self.config, self.learner, connectors, steps, self.parallel_env)
         with (filesystem or LocalFileSystem()).open_output_stream(f"{saved}/{SELECTOR_FILE}") as file:
             file.write(content)
         return saved
@@ -201,12 +196,17 @@ class Bippo(PPO):
             ValueError: If it holds no policies, or those of other clients, of another hidden size or observation
                 length; the message names both sides.
         """
-        saved, learner = read_policies(path), self.learner_group._learner
+        saved, learner = read_policies(path), self.learner
         if isinstance(self.env_runner, BippoEnvRunner):
             self.env_runner.begin()  # a central network is for whoever is there
         saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
         self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
+
+    @property
+    def learner(self) -> StepLearner:
+        """The learner, which is in this process."""
+        return next(iter(self.learner_group.foreach_learner(lambda learner: learner))).get()
 
     @property
     def bank(self) -> PolicyBank | MultiRLModule:

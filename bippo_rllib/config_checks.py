@@ -33,7 +33,7 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
         value, fine = getattr(config, name), (getattr(default, name), *ALSO_FINE.get(name, ()))
         set_by_rllib = config.in_evaluation and name in CHANGED_IN_EVALUATION
         if name not in CHANGEABLE and not set_by_rllib and value not in fine:
-            why = REASONS.get(name, "it changes nothing here")
+            why = REASONS.get(name, "it has no effect")
             raise ValueError(f"{name.strip('_')}={_found(value, *fine)} is not supported by BIPPO: {why}.")
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), Real):
@@ -59,14 +59,14 @@ def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
 
 def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     """Env runner and learner may be a user's own, built on ours."""
-    runner, learner = config.env_runner_cls, config._learner_class
+    runner, learner = config.env_runner_cls, config.learner_class
     if runner is None or not issubclass(runner, BaseEnvRunner):
         raise ValueError(
             f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not keep to the budget; use "
             "BippoEnvRunner, EpisodeEnvRunner or a subclass of one."
         )
     base = config.get_default_learner_class()
-    if learner is not None and not issubclass(learner, base):
+    if not issubclass(learner, base):
         raise ValueError(f"learner_class is {learner.__name__}; use {base.__name__}, the default, or a subclass of it.")
     if not issubclass(runner, BippoEnvRunner):
         return

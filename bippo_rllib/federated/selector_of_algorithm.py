@@ -14,6 +14,7 @@ from bippo_rllib.federated.selector_parts import SelectorParts
 from bippo_rllib.learning.learner import BippoLearner
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.rllib_compat import has_env_to_module_connectors
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.prior import RepresentativenessPrior
@@ -67,7 +68,7 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
         return "one central network selects, tied to the clients it was trained with"
     if type(learner) is not BippoLearner:
         return f"the learner is a {type(learner).__name__}"
-    if config._env_to_module_connector is not None:
+    if has_env_to_module_connectors(config):
         return "observations go through pieces of an env-to-module pipeline"
     kinds = [type(piece) for piece in own]
     if kinds not in ([BudgetSamplerConnector], [RepresentativenessPrior, BudgetSamplerConnector]):

@@ -106,11 +106,13 @@ class BippoLearner(StepLearner[StepExperience]):
     def _set_buffer_state(self, state: dict[str, Any]) -> None:
         self.buffer.set_state(state, self._slots_of(state[POLICY_IDS]))
 
-    def _get_optimizer_state(self) -> dict[str, Any]:
+    def get_optimizer_state(self) -> dict[str, Any]:
+        """Returns Adam's moments."""
         policy_ids = list(self.bank.slots)
         return {POLICY_IDS: policy_ids, **self.adam.get_state(self.bank.slots_of(policy_ids))}
 
-    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+    def set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Restores what ``get_optimizer_state`` returned."""
         self.adam.set_state(state, self._slots_of(state[POLICY_IDS]))
 
     def _slots_of(self, policy_ids: Sequence[str]) -> np.ndarray:

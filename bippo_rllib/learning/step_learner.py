@@ -9,21 +9,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from ray.rllib.core import ALL_MODULES
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
-from ray.rllib.utils.metrics import (
-    NUM_ENV_STEPS_TRAINED,
-    NUM_ENV_STEPS_TRAINED_LIFETIME,
-    NUM_TRAINABLE_PARAMETERS,
-)
-from ray.rllib.utils.metrics.stats import ItemStats
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.experience import Step
 from bippo_rllib.learning.ppo_update import UpdateStatistics
 from bippo_rllib.policies.saved_policies import PolicyShape
+from bippo_rllib.rllib_compat import LeanLearner, is_wanted, names_of_single_values
 
 #: Keys in a learner's state: of the waiting batches, and of the episode that they were last added to from.
 BUFFER = "buffer"
@@ -36,7 +31,7 @@ NUM_POLICIES_UPDATED = "num_policies_updated"
 StepT = TypeVar("StepT", bound=Step)
 
 
-class StepLearner(TorchLearner, Generic[StepT]):
+class StepLearner(LeanLearner, Generic[StepT]):
     """Learner of steps of one kind; a subclass says where they wait and how they are learned from.
 
     Not built on ``PPOTorchLearner``: its pipeline standardises advantages over a padded row, cuts 1-2-step batches
@@ -69,7 +64,6 @@ class StepLearner(TorchLearner, Generic[StepT]):
         Returns:
             Reduced metrics, all under ``__all_modules__`` unless ``per_policy_metrics`` is on.
         """
-        self._check_is_built()
         if training_data is not None:
             training_data.solve_refs()
             episodes = training_data.episodes
@@ -82,7 +76,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
             self._store(step)
         statistics = self._update_full()
         if statistics is not None:
-            self._weights_seq_no += 1
+            self.count_update()
         self._log(sum(step.num_participants for step in steps), len(steps), statistics)
         return self.metrics.reduce()
 
@@ -98,7 +92,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Weights, Adam moments, and the incomplete batches that wait."""
         state = super().get_state(components, not_components=not_components, **kwargs)
-        if self._check_component(BUFFER, components, not_components):
+        if is_wanted(self, BUFFER, components, not_components):
             state |= {BUFFER: self._get_buffer_state(), EPISODE_ID: self._episode_id}
         return state
 
@@ -109,7 +103,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
             ValueError: If it does not fit, such as that of other policies. The learner is then as it was.
         """
         self.check_state(state)
-        self._weights_seq_no = 0  # or RLlib would keep weights that are newer than those of the state
+        self.forget_updates()
         super().set_state(state)
         if BUFFER in state:
             self._set_buffer_state(state[BUFFER])
@@ -169,12 +163,10 @@ class StepLearner(TorchLearner, Generic[StepT]):
     def _ids_by_slot(self) -> Sequence[str]:
         """Policy ids, for metrics."""
 
-    def _map_module_to_device(self, module: Any) -> None:
-        """Nothing to move, policies are on the CPU; the stock learner would make a module of every one to move it."""
-
-    def _log_trainable_parameters(self) -> None:
-        """One total; the stock learner logs a value per policy."""
-        self.metrics.log_value((ALL_MODULES, NUM_TRAINABLE_PARAMETERS), self.adam.all.exp_avg.numel(), window=1)
+    @property
+    def num_parameters(self) -> int:
+        """Parameters of all policies."""
+        return self.adam.all.exp_avg.numel()
 
     def _log(self, num_participants: int, num_env_steps: int, statistics: UpdateStatistics | None) -> None:
         values: dict[str, float] = {NUM_PARTICIPANTS: num_participants, NUM_POLICIES_UPDATED: 0}
@@ -186,8 +178,7 @@ class StepLearner(TorchLearner, Generic[StepT]):
             if self.config.per_policy_metrics:
                 self._log_per_policy(statistics)
         else:  # what an earlier update has logged is not said of this step
-            logged = self.metrics.stats.get(ALL_MODULES, {})
-            values = {key: math.nan for key, stats in logged.items() if isinstance(stats, ItemStats)} | values
+            values = dict.fromkeys(names_of_single_values(self.metrics), math.nan) | values
         for key, value in values.items():
             # As for one step: RLlib's mean of a single value takes five times as long.
             self.metrics.log_value((ALL_MODULES, key), value, reduce="item")

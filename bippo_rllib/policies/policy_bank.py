@@ -18,6 +18,7 @@ from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import common_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy, flat_observation_size, policy_outputs
 from bippo_rllib.policies.policy_stack import PolicyStack
+from bippo_rllib.rllib_compat import is_wanted, use_modules
 
 
 class PolicyBank(PolicyStack, MultiRLModule):
@@ -34,7 +35,8 @@ class PolicyBank(PolicyStack, MultiRLModule):
         """Builds the policies named in ``model_config``."""
         self.framework = "torch"
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
-        self._rl_modules = _PolicyViews(self)
+        self._views = _PolicyViews(self)
+        use_modules(self, self._views)
         self.begin(ParameterLayout(obs_dim, self.model_config["hidden_size"]), self.model_config["seed"])
         self.add_policies(self.model_config["policy_ids"])
 
@@ -43,11 +45,11 @@ class PolicyBank(PolicyStack, MultiRLModule):
         before = self.flat
         super().add_policies(policy_ids, rows)
         if self.flat is not before:
-            self._rl_modules.refresh()
+            self._views.refresh()
 
     def remove_policy(self, policy_id: str) -> None:
         """See ``PolicyStack.remove_policy``."""
-        del self._rl_modules[policy_id]
+        del self._views[policy_id]
 
     @contextmanager
     def room_for(self, policy_ids: Sequence[str]) -> Iterator[None]:
@@ -77,7 +79,7 @@ class PolicyBank(PolicyStack, MultiRLModule):
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """``{policy id: {name: array}}`` of the policies asked for, all by default."""
-        ids = [p for p in self.slots if self._check_component(p, components, not_components)]
+        ids = [p for p in self.slots if is_wanted(self, p, components, not_components)]
         arrays = {name: tensor.numpy() for name, tensor in self.layout.views(self.flat).items()}
         return {p: {name: array[self.slots[p]].copy() for name, array in arrays.items()} for p in ids}
 

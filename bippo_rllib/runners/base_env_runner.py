@@ -11,16 +11,9 @@ from typing import Any
 
 from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
-from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
-from ray.rllib.utils.metrics import (
-    NUM_ENV_STEPS_SAMPLED,
-    NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_EPISODES,
-    NUM_EPISODES_LIFETIME,
-)
-from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from bippo_rllib.policies.agents import environment_in
+from bippo_rllib.rllib_compat import LeanEnvRunner, is_wanted, registered_creator
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter, registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.pipeline import find_piece
@@ -30,7 +23,7 @@ RUN_STATE = "run"
 PIECES = (COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR)
 
 
-class BaseEnvRunner(MultiAgentEnvRunner):
+class BaseEnvRunner(LeanEnvRunner):
     """A multi-agent env runner without bookkeeping that grows, and resumable.
 
     Episode metrics are running sums (the stock runner keeps every chunk of the running episode, and several metrics
@@ -44,9 +37,8 @@ class BaseEnvRunner(MultiAgentEnvRunner):
 
     def make_env(self) -> None:
         """As the stock runner's; what a registered name makes may also be a ``ParallelEnv``."""
-        name = self.config.env
-        if isinstance(name, str) and _global_registry.contains(ENV_CREATOR, name):
-            self.config.env = registered_env(name, _global_registry.get(ENV_CREATOR, name))
+        if (creator := registered_creator(self.config.env)) is not None:
+            self.config.env = registered_env(self.config.env, creator)
         super().make_env()
 
     @property
@@ -56,22 +48,17 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         Raises:
             ValueError: If there is none.
         """
-        if (piece := find_piece(self._module_to_env, BudgetSamplerConnector)) is None:
+        if (piece := find_piece(self.module_to_env, BudgetSamplerConnector)) is None:
             raise ValueError(
                 "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within "
                 "the budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
             )
         return piece
 
-    def get_metrics(self) -> Any:
-        """Metrics since the last call; per-episode values are logged when an episode ends."""
-        self._done_episodes_for_metrics.clear()
-        return self.metrics.reduce()
-
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """The stock state and, where the environment can be restored, the running episode unless it evaluates."""
         state = super().get_state(components, not_components=not_components, **kwargs)
-        if self._check_component(RUN_STATE, components, not_components):
+        if is_wanted(self, RUN_STATE, components, not_components):
             state[RUN_STATE] = self._run_state()
         return state
 
@@ -91,7 +78,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         if run:
             self._episode_length, self._episode_return = run["counters"]
             self._resume(*resumed, episode_id=run["episode_id"], episode_over=run["episode_over"])
-        self._needs_initial_reset = not run
+        self.needs_reset = not run
 
     @contextmanager
     def _pieces_kept(self) -> Iterator[None]:
@@ -120,11 +107,7 @@ class BaseEnvRunner(MultiAgentEnvRunner):
         """Continues an episode in the middle, from the observations and infos of that moment."""
 
     def _run_state(self) -> dict[str, Any] | None:
-        if (
-            self.config.in_evaluation
-            or self._needs_initial_reset
-            or not isinstance(self._environment, ParallelEnvAdapter)
-        ):
+        if self.config.in_evaluation or self.needs_reset or not isinstance(self._environment, ParallelEnvAdapter):
             return None
         state = self._environment.get_state()
         if state is None:
@@ -136,21 +119,12 @@ class BaseEnvRunner(MultiAgentEnvRunner):
             "counters": (self._episode_length, self._episode_return),
         }
 
-    def _increase_sampled_metrics(self, num_steps: int, next_obs: Any, episode: Any) -> int:
-        """Environment steps only; the stock runner logs four metrics per agent."""
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, num_steps, reduce="sum")
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, num_steps, reduce="lifetime_sum", with_throughput=True)
-        return num_steps
-
     def _count(self, num_steps: int, episode_return: float, episode_over: bool) -> None:
         """Adds steps to the running episode's sums, and logs these when it ends."""
         self._episode_length += num_steps
         self._episode_return += episode_return
         if episode_over:
-            self.metrics.log_value(NUM_EPISODES, 1, reduce="sum")
-            self.metrics.log_value(NUM_EPISODES_LIFETIME, 1, reduce="lifetime_sum")
-            seconds = time.perf_counter() - self._episode_start
-            self._log_episode_metrics(self._episode_length, self._episode_return, seconds)
+            self.log_episode(self._episode_length, self._episode_return, time.perf_counter() - self._episode_start)
             self._clear_counters()
 
     def _clear_counters(self) -> None:

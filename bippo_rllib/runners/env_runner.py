@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
@@ -86,33 +85,28 @@ class BippoEnvRunner(BaseEnvRunner):
         _ = self.sampler_connector  # refuses a missing one before anything is stepped
         explore = self.config.explore if explore is None else explore
         with self.metrics.log_time(SAMPLE_TIMER):
-            if force_reset or num_episodes is not None or self._needs_initial_reset:
-                self._begin_episode(self._seed if self._needs_initial_reset else None)
-            self._needs_initial_reset = num_episodes is not None
+            if force_reset or num_episodes is not None or self.needs_reset:
+                self._begin_episode(self.first_seed if self.needs_reset else None)
+            self.needs_reset = num_episodes is not None
             steps: list[Step] = []
             ended = 0
             wanted = 1 if num_timesteps is None else num_timesteps
             while ended < num_episodes if num_episodes is not None else len(steps) < wanted:
                 steps.append(self._step(explore))
                 ended += steps[-1].episode_over
-            make_callback(
-                "on_sample_end",
-                callbacks_objects=self._callbacks,
-                callbacks_functions=self.config.callbacks_on_sample_end,
-                kwargs={"env_runner": self, "metrics_logger": self.metrics, "samples": steps},
-            )
+            self.sample_callback(steps)
         return steps
 
     @property
     def live_policies(self) -> Sequence[str]:
         """Policies of the agents that act in the running episode."""
-        return () if self._needs_initial_reset or self._episode.is_done else self._policies
+        return () if self.needs_reset or self._episode.is_done else self._policies
 
     def begin(self) -> None:
         """Starts the first episode, which ``sample`` otherwise does; nothing if one is running."""
-        if self._needs_initial_reset:
-            self._begin_episode(self._seed)
-            self._needs_initial_reset = False
+        if self.needs_reset:
+            self._begin_episode(self.first_seed)
+            self.needs_reset = False
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores ``get_state``; before the bank is handed over, weights are left to the learner."""
@@ -131,21 +125,21 @@ class BippoEnvRunner(BaseEnvRunner):
 
     def _begin_episode(self, seed: int | None) -> None:
         self._clear_counters()
-        self._new_episode(0)
+        self._new_episode_record()
         observations, infos = self._environment.reset(seed=seed)
         self._set_latest(observations, infos)
-        self._make_on_episode_callback("on_episode_start", 0, [self._episode])
+        self.episode_callback("on_episode_start", self._episode)
 
-    def _new_episode(self, env_index: int, episodes: Any = None) -> None:
+    def _new_episode_record(self) -> None:
         self._episode = RunningEpisode(uuid.uuid4().hex, self.config.policy_mapping_fn)
         self._episode.env_t, self._episode.total_return = self._episode_length, self._episode_return
-        self._make_on_episode_callback("on_episode_created", 0, [self._episode])
+        self.episode_callback("on_episode_created", self._episode)
 
     def _episode_id(self) -> str:
         return self._episode.id_
 
     def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
-        self._new_episode(0)
+        self._new_episode_record()
         self._episode.id_, self._episode.is_done = episode_id, episode_over
         self._set_latest(observations, infos)
 
@@ -247,21 +241,21 @@ class BippoEnvRunner(BaseEnvRunner):
 
     def _advance(self, transition: Transition) -> None:
         """Moves the episode past the step and reports it to metrics and callbacks."""
-        episode, over, after = self._episode, transition.episode_over, transition.next_observations
+        episode, over = self._episode, transition.episode_over
         episode.step(transition)
-        self._increase_sampled_metrics(1, after, episode)
+        self.log_step()
         log_reward(self.metrics, transition.actions, transition.rewards, self._reduce)
         self._count(1, float(sum(transition.rewards.values())), over)
-        for event in ("on_episode_step", "on_episode_end")[: 1 + over]:
-            self._make_on_episode_callback(event, 0, [episode])
-        self._ongoing_episodes_for_metrics.clear()
-        if not over:
+        self.episode_callback("on_episode_step", episode)
+        if over:
+            self.episode_callback("on_episode_end", episode)
+        else:
             self._set_agents(episode.observations)
 
     def _decide(self, observations: np.ndarray, explore: bool) -> dict[str, Mapping[AgentKey, Any]]:
         with self.metrics.log_time(RLMODULE_INFERENCE_TIMER):
             outputs = self._act(observations)
-        return self._module_to_env(
+        return self.module_to_env(
             rl_module=self.module,
             batch={column: AgentColumn(self._order, array) for column, array in outputs.items()},
             episodes=[self._episode],

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from ray.rllib.env.env_runner import ENV_STEP_FAILURE
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
+from bippo_rllib.rllib_compat import EpisodeHooks
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.running_episode import RunningEpisode, check_returned, with_last_observations
 from bippo_rllib.selection.metrics import log_reward
 
 
-class EpisodeEnvRunner(BaseEnvRunner):
+class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
     """Steps the environment through RLlib's own episodes and all of its pipelines.
 
     For environments with env-to-module connector pieces, and the oracle of ``BippoEnvRunner``, which does the same on
@@ -27,11 +26,11 @@ class EpisodeEnvRunner(BaseEnvRunner):
         """As the stock runner; callbacks get one summary of the chunks that were returned before, not these."""
         _ = self.sampler_connector  # refuses a missing one before anything is stepped
         episodes = super().sample(**kwargs)
-        self._ongoing_episodes_for_metrics.clear()
+        self.keep_chunks()
         for chunk in episodes:
             self._count(len(chunk), chunk.get_return(), chunk.is_done)
             if not chunk.is_done:
-                self._ongoing_episodes_for_metrics[chunk.id_] = [self._summary(chunk.id_)]
+                self.keep_chunks(chunk.id_, [self._summary(chunk.id_)])
         return episodes
 
     def _summary(self, episode_id: str) -> RunningEpisode:
@@ -44,52 +43,30 @@ class EpisodeEnvRunner(BaseEnvRunner):
         )
 
     def _episode_over(self) -> bool:
-        return bool(self.env.unwrapped._autoreset_envs[0])
+        return self.resets_next
 
     def _episode_id(self) -> str:
-        return self._ongoing_episodes[0].id_
+        return self.running_episode.id_
 
     def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
-        """Puts an episode that begins here into RLlib's vector environment and pipelines."""
-        _mark_as_reset(self.env.envs[0])
-        vector_env = self.env.unwrapped
-        vector_env._autoreset_envs = np.array([episode_over])
-        vector_env._observations[0], vector_env._infos[0] = observations, infos
-        self._shared_data: dict[str, Any] = {}
-        self._new_episode(0)
-        self._ongoing_episodes[0].id_ = episode_id
-        if not episode_over:
-            self._ongoing_episodes[0].add_env_reset(observations=observations, infos=infos)
-        self._cached_to_module = self._env_to_module(
-            rl_module=self.module,
-            batch={},
-            episodes=self._ongoing_episodes,
-            explore=self.config.explore,
-            shared_data=self._shared_data,
-            metrics=self.metrics,
-        )
+        self.resume_episode(observations, infos, episode_id, episode_over)
 
-    def _try_env_step(self, actions: Sequence[Mapping[Any, Any]]) -> Any:
-        """Steps the environment, logs the step's reward, and completes what agents that were terminated leave behind.
+    def on_step(self, actions: Mapping[Any, Any], returned: tuple[Any, ...]) -> Mapping[Any, Any]:
+        """Logs the step's reward and adds the last observations of agents that were terminated without one.
 
         Raises:
             ValueError: If all agents leave while others join, or what is learned from is missing.
         """
-        results = super()._try_env_step(actions)
-        if results != ENV_STEP_FAILURE:
-            observations, rewards, terminateds, truncateds, _ = (entries[0] for entries in results)
-            check_returned(list(actions[0]), observations, rewards, terminateds, truncateds)
-            log_reward(self.metrics, actions[0], rewards)
-            _check_somebody_stays(list(actions[0]), list(observations), terminateds, truncateds)
-            episode = self._ongoing_episodes[0]
-            results[0][0] = with_last_observations(
-                observations, lambda: episode.get_observations(-1), actions[0], terminateds
-            )
-        return results
+        observations, rewards, terminateds, truncateds, _ = returned
+        check_returned(list(actions), observations, rewards, terminateds, truncateds)
+        log_reward(self.metrics, actions, rewards)
+        _check_somebody_stays(list(actions), list(observations), terminateds, truncateds)
+        before = self.running_episode
+        return with_last_observations(observations, lambda: before.get_observations(-1), actions, terminateds)
 
-    def _reset_envs_and_episodes(self, explore: bool) -> None:
+    def on_reset(self) -> None:
+        """Starts counting the steps of another episode."""
         self._clear_counters()
-        super()._reset_envs_and_episodes(explore)
 
 
 def _check_somebody_stays(
@@ -104,11 +81,3 @@ def _check_somebody_stays(
             f"all {len(acted)} agents left in the step in which {joined[0]!r} joined; RLlib's own episodes end with "
             "the agents they know and cannot continue with others: use BippoEnvRunner, the default, which can"
         )
-
-
-def _mark_as_reset(env: Any) -> None:
-    """Gymnasium's order check, a wrapper around every environment, would demand a reset."""
-    while env is not env.unwrapped:
-        if hasattr(env, "_has_reset"):
-            env._has_reset = True
-        env = env.env

@@ -42,9 +42,9 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
     evaluating.set_state(copy.deepcopy(training.get_state(components=PIECES)))
     if "epsilon" in (training.config.evaluation_config or ()):
         evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
-    evaluating._weights_seq_no = 0
+    evaluating.forget_weights_version()
     if isinstance(training.module, PolicyBank):  # those that were removed start afresh here, too
         for policy_id in training.module.removed & evaluating.module.slots.keys():
             evaluating.module.remove_policy(policy_id)
     if evaluating.config.evaluation_force_reset_envs_before_iteration:
-        evaluating._needs_initial_reset = True
+        evaluating.needs_reset = True

@@ -30,7 +30,7 @@ def config(env=Workers, seed: int = 7, **keywords) -> BippoConfig:
 
 
 def snapshot(algo: Bippo) -> dict[str, torch.Tensor]:
-    learner = algo.learner_group._learner
+    learner = algo.learner
     return {"weights": algo.bank.flat.clone(), **{name: t.clone() for name, t in vars(learner.adam.all).items()}}
 
 
@@ -57,7 +57,7 @@ def test_train_is_one_step_within_the_budget_and_updates_only_full_batches():
         after, others = snapshot(algo), [n for n in range(6) if n not in updated]
         assert same(before, after, others)
         assert all(not torch.equal(before["weights"][n], after["weights"][n]) for n in updated)
-    assert algo.learner_group._learner.buffer.counts.tolist() == counts.tolist()
+    assert algo.learner.buffer.counts.tolist() == counts.tolist()
     algo.stop()
 
 
@@ -96,13 +96,13 @@ def test_a_checkpoint_restores_everything_and_goes_on_in_mid_episode(tmp_path):
     algo = config(num_workers=5, rounds=50).build_algo()
     for _ in range(9):
         algo.train()
-    assert algo.learner_group._learner.buffer.counts.sum() > 0  # something waits
+    assert algo.learner.buffer.counts.sum() > 0  # something waits
     path = algo.save_to_path(tmp_path / "checkpoint")
     restored = Bippo.from_checkpoint(path)
     assert restored.sampler.get_state() == algo.sampler.get_state()
     assert same(snapshot(algo), snapshot(restored))
     slots = np.arange(5)
-    saved, loaded = (a.learner_group._learner.buffer.get_state(slots) for a in (algo, restored))
+    saved, loaded = (a.learner.buffer.get_state(slots) for a in (algo, restored))
     assert all(np.array_equal(saved[name], loaded[name]) for name in saved)
     for _ in range(6):
         algo.train(), restored.train()
@@ -169,7 +169,7 @@ def test_a_step_that_was_lost_or_turned_down_is_not_learned_from(runner, flag, n
         assert algo.parallel_env.last_actions == {"worker_00": 1, "worker_01": 1}
     counts = flag in (settings.failed_key, settings.dropped_key)
     # Eight Adam steps for every two steps learned from.
-    assert algo.learner_group._learner.adam.all.steps.tolist() == [16, 0 if counts else 16]
+    assert algo.learner.adam.all.steps.tolist() == [16, 0 if counts else 16]
     assert learned["num_participants"] == 2 - counts
     algo.stop()
 
@@ -206,7 +206,7 @@ def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
     # Two workers cost 1 and two cost 2; with a budget of 1 it is one or the other of the cheap ones.
     greedy = config(num_workers=4, rounds=100, budget=1.0).selection(sampler="greedy")
     algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: piece).build_algo()
-    names = [type(each).__name__ for each in algo.env_runner._module_to_env.connectors]
+    names = [type(each).__name__ for each in algo.env_runner.module_to_env.connectors]
     assert names == ["ZeroSuggestion", "BudgetSamplerConnector"]
     for _ in range(4):
         algo.train()
@@ -225,7 +225,7 @@ def test_a_sample_has_as_many_steps_as_asked_for():
 
 def test_without_the_sampler_the_run_is_refused():
     algo = config().build_algo()
-    algo.env_runner._module_to_env.remove("BudgetSamplerConnector")
+    algo.env_runner.module_to_env.remove("BudgetSamplerConnector")
     with pytest.raises(ValueError, match="no BudgetSamplerConnector in the module-to-env pipeline"):
         algo.train()
     algo.stop()
@@ -234,7 +234,7 @@ def test_without_the_sampler_the_run_is_refused():
 def test_a_users_own_sampler_piece_is_not_doubled():
     own = BudgetSamplerConnector(BudgetSampler("greedy"))
     algo = config().env_runners(module_to_env_connector=lambda env, spaces: [own]).build_algo()
-    assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner._module_to_env.connectors) == 1
+    assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner.module_to_env.connectors) == 1
     assert algo.sampler.strategy == "greedy"
     algo.stop()
 
@@ -323,7 +323,7 @@ def test_an_agent_nobody_announced_gets_a_policy_of_its_own():
         algo.train()
         acted = [algo.parallel_env.last_actions[a] for a in algo.bank.slots]
         assert same(before, snapshot(algo), [n for n in range(4) if not acted[n]])
-    assert algo.learner_group._learner.adam.all.steps[3] > 0
+    assert algo.learner.adam.all.steps[3] > 0
     algo.stop()
 
 

@@ -62,13 +62,13 @@ def steps(algo: Bippo, number: int) -> list[Any]:
 
 
 def flat(algo: Bippo) -> torch.Tensor:
-    learner = algo.learner_group._learner
+    learner = algo.learner
     return learner.policy.flat if hasattr(learner, "policy") else algo.bank.flat[algo.bank.slots_of(algo.bank.slots)]
 
 
 def ends(algo: Bippo) -> list[bool]:
     """Which of the steps that wait end their sequence."""
-    learner = algo.learner_group._learner
+    learner = algo.learner
     if hasattr(learner, "policy"):
         return learner._ends
     return learner.buffer._ends[0, : learner.buffer.counts[0]].tolist()

@@ -87,7 +87,7 @@ def test_keywords_and_settings_may_be_searched():
 
 def test_a_dict_keeps_the_class_of_a_users_own_configuration():
     algo = Bippo(config=config(OortConfig).to_dict())
-    assert any(type(piece).__name__ == "OortRanking" for piece in algo.env_runner._module_to_env.connectors)
+    assert any(type(piece).__name__ == "OortRanking" for piece in algo.env_runner.module_to_env.connectors)
     algo.stop()
 
 
@@ -157,7 +157,7 @@ def test_tune_runs_a_grid_and_restores_it_after_an_error(tmp_path):
     assert sorted((r.config["lr"], r.metrics["training_iteration"]) for r in restored) == [(0.1, 4), (0.2, 4)]
     assert sorted(r.metrics["iterations_since_restore"] for r in restored) == [2, 4]  # one went on where it failed
     algo = Bippo.from_checkpoint(restored[0].checkpoint)
-    assert isinstance(algo.learner_group._learner, CentralLearner)
+    assert isinstance(algo.learner, CentralLearner)
     assert algo.parallel_env.time == 4
     algo.stop()
 

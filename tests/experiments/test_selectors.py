@@ -55,7 +55,7 @@ def test_oort_tries_everyone_first_and_is_not_told_losses_of_others(ray_session:
     known: set[str] = set()
     for _ in range(ROUNDS):
         algo.train()
-        piece = next(p for p in algo.env_runner._module_to_env.connectors if type(p).__name__ == "OortRanking")
+        piece = next(p for p in algo.env_runner.module_to_env.connectors if type(p).__name__ == "OortRanking")
         # Round 0, in which all train, is no trial; what a round showed is known in the next one.
         assert set(piece.get_state()["known"]) == known
         known |= {f"client_{client:03d}" for client in algo.parallel_env.last_round.trained}

@@ -148,7 +148,7 @@ def final_state(trial_dir: Path) -> dict[str, Any]:
     """Everything that a run can be resumed with, out of its last checkpoint; tensors as hashes."""
     algo = Bippo.from_checkpoint(str(newest_checkpoint(trial_dir).path))  # type: ignore[union-attr]
     try:
-        learner, env = algo.learner_group._learner, algo.parallel_env
+        learner, env = algo.learner, algo.parallel_env
         federation, last_round = env.get_state(), env.last_round
         return {
             "model": _digest(federation["weights"].numpy()),

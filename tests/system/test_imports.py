@@ -16,6 +16,7 @@ from bippo_rllib.federated.environment import SHARED
 #: that share a floor do not know each other.
 FLOORS: dict[str, list[set[str]]] = {
     "bippo_rllib": [
+        {"rllib_compat"},
         {"selection"},
         {"policies"},
         {"learning"},

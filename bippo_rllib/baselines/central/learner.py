@@ -85,9 +85,11 @@ class CentralLearner(StepLearner[CentralStep]):
         self._rounds = [CentralStep(**step) for step in state["rounds"]]
         self._ends = list(state["ends"])
 
-    def _get_optimizer_state(self) -> dict[str, Any]:
+    def get_optimizer_state(self) -> dict[str, Any]:
+        """Returns Adam's moments."""
         return self.adam.get_state(SLOT.numpy())
 
-    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+    def set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Restores what ``get_optimizer_state`` returned."""
         self.adam = StackedAdam(1, state["exp_avg"].shape[1])
         self.adam.set_state(state, SLOT.numpy())

@@ -58,7 +58,7 @@ def build_prior(case: Case, watch: Stopwatch) -> Subject:
     """Our algorithm with the representativeness prior, whose time counts as the sampler's."""
     algo = _build(BippoConfig().selection(prior_key="accuracy", prior_weight=2.0), case, watch)
     watch.wrap(algo.bank, "act", "forward")
-    watch.wrap(find_piece(algo.env_runner._module_to_env, RepresentativenessPrior), "scores", "sampler")
+    watch.wrap(find_piece(algo.env_runner.module_to_env, RepresentativenessPrior), "scores", "sampler")
     return _subject(algo, None, watch)
 
 

@@ -168,7 +168,7 @@ def test_the_network_is_updated_after_two_rounds(make_algo):
 
 def test_the_network_starts_over_when_a_client_leaves(make_algo):
     algo = make_algo(build(rounds=50, leaves_at=3))
-    learner = algo.learner_group._learner
+    learner = algo.learner
     algo.train()
     algo.train()
     old, generation = central(algo).flat.clone(), central(algo).generation
@@ -199,7 +199,7 @@ def test_restored_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(make_algo, tmp
         second.train()
     assert central(second).clients == central(whole).clients
     assert torch.equal(central(second).flat, central(whole).flat)
-    moments = [vars(algo.learner_group._learner.adam.all) for algo in (second, whole)]
+    moments = [vars(algo.learner.adam.all) for algo in (second, whole)]
     assert all(torch.equal(moments[0][name], moments[1][name]) for name in moments[0])
     assert second.parallel_env.last_actions == whole.parallel_env.last_actions
 

@@ -65,12 +65,12 @@ def test_the_bandit_stands_before_the_prior(ray_session):
     keywords = METHODS["bandit"].with_requirements({"num_clients": 4, "rounds": 3, "budget_share": 0.6})
     algo = METHODS["bandit"].make_config().environment(envs.parallel_env, env_config=keywords).debugging(seed=1)
     algo = algo.build_algo()
-    kinds = [type(piece).__name__ for piece in algo.env_runner._module_to_env.connectors]
+    kinds = [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
     assert kinds == ["BanditSuggestions", "RepresentativenessPrior", "BudgetSamplerConnector"]
     algo.train()
     trained = algo.parallel_env.last_round
     algo.train()
-    record = algo.env_runner._module_to_env.connectors[0].record.get_state()
+    record = algo.env_runner.module_to_env.connectors[0].record.get_state()
     rewards = dict(zip(trained.clients, trained.rewards, strict=True))
     assert record["sums"] == {f"client_{client:03d}": rewards[client] for client in trained.trained}
     algo.stop()

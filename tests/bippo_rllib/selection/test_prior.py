@@ -202,7 +202,7 @@ def config(base=BippoConfig, seed=7, **keywords):
 
 
 def pieces(algo):
-    return [type(piece).__name__ for piece in algo.env_runner._module_to_env.connectors]
+    return [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
 
 
 def test_the_prior_alone_selects_what_a_hand_would(ray_session):
@@ -239,7 +239,7 @@ def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path,
             assert algo.sampler.get_state() == arrays.sampler.get_state()
         selections.add(tuple(sorted(agent for agent, act in arrays.parallel_env.last_actions.items() if act)))
     assert len(selections) > 4
-    states = [algo.env_runner._module_to_env.connectors[-2] for algo in (arrays, restored)]
+    states = [algo.env_runner.module_to_env.connectors[-2] for algo in (arrays, restored)]
     assert [type(piece) for piece in states] == [RepresentativenessPrior] * 2
     ours, theirs = (piece.get_state() for piece in states)
     assert ours["clients"] == theirs["clients"] == [f"worker_{i:02d}" for i in range(7)]
@@ -267,7 +267,7 @@ def test_a_central_network_takes_it_too(ray_session):
         algo.train()
         actions = algo.parallel_env.last_actions
         assert 0 < sum(act * (1.0 + int(agent[-1]) % 2) for agent, act in actions.items()) <= 4.0
-    state = algo.env_runner._module_to_env.connectors[0].get_state()
+    state = algo.env_runner.module_to_env.connectors[0].get_state()
     assert state["clients"] == [f"worker_{i:02d}" for i in range(7)]
     algo.stop()
 

@@ -178,7 +178,7 @@ def test_the_pipeline_ranks_before_the_sampler_also_a_users_own(ray_session):
 
     for each in (config(None), config(None).env_runners(module_to_env_connector=own)):
         algo = each.build_algo()
-        names = [type(piece).__name__ for piece in algo.env_runner._module_to_env.connectors]
+        names = [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
         assert names == ["InfoRanking", "BudgetSamplerConnector"]
         algo.train()
         # Losses (3 * place) % 7 = 0, 3, 6, 2, 5, 1, 4 at costs 1, 2, 1, 2, 1, 2, 1 and budget 4: 2, 4 and 6, then 0.

@@ -31,7 +31,7 @@ def build(**changes) -> Bippo:
 
 
 def state_of(algo: Bippo) -> dict[str, torch.Tensor]:
-    moments = algo.learner_group._learner.adam.all
+    moments = algo.learner.adam.all
     return {"weights": algo.bank.flat.clone(), **{name: t.clone() for name, t in vars(moments).items()}}
 
 
@@ -48,7 +48,7 @@ def test_only_participants_learn_and_a_returning_client_finds_its_policy():
     # One slot per client, whatever the number of its stays, and 8 Adam steps for every 2 participations.
     assert list(algo.bank.slots) == [f"client_{n:03d}" for n in range(8)]
     assert any("#" in agent for agent in algo.parallel_env.possible_agents)
-    assert algo.learner_group._learner.adam.all.steps.tolist() == (8 * (counts // 2)).tolist()
+    assert algo.learner.adam.all.steps.tolist() == (8 * (counts // 2)).tolist()
     algo.stop()
 
 

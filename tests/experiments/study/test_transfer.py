@@ -59,7 +59,7 @@ def checkpoints(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_weights_are_the_checkpoints_and_all_else_is_fresh(checkpoints: dict[str, Path]) -> None:
     algo = build(lr=0.01)
-    fresh, adam = algo.bank.flat.clone(), algo.learner_group._learner.adam
+    fresh, adam = algo.bank.flat.clone(), algo.learner.adam
     for _ in range(3):
         algo.train()
     algo.load_policies(checkpoints["independent"])
@@ -68,7 +68,7 @@ def test_weights_are_the_checkpoints_and_all_else_is_fresh(checkpoints: dict[str
     assert list(ours) == list(saved) == [f"client_{n:03d}" for n in range(6)]
     assert all((ours[client][name] == saved[client][name]).all() for client in saved for name in saved[client])
     assert not torch.equal(algo.bank.flat, fresh)
-    learner = algo.learner_group._learner
+    learner = algo.learner
     assert learner.adam is not adam and learner.adam.all.steps.tolist() == [0] * 6
     assert not learner.adam.all.exp_avg.any() and not learner.adam.all.exp_avg_sq.any()
     assert learner.buffer.counts.tolist() == [0] * 6
@@ -85,7 +85,7 @@ def test_a_central_network_of_the_same_clients_travels_too(checkpoints: dict[str
     algo.load_policies(checkpoints["central"])
     saved = read_policies(checkpoints["central"]).state
     algo.train()  # one round: no update yet
-    policy, learner = algo.env_runner.module["central"], algo.learner_group._learner
+    policy, learner = algo.env_runner.module["central"], algo.learner
     assert all((policy.get_state()["parameters"][name] == array).all() for name, array in saved["parameters"].items())
     assert learner.adam.all.steps.tolist() == [0] and len(learner._rounds) == 1
     algo.stop()
