@@ -268,7 +268,7 @@ class CallCounter(TorchDispatchMode):
 
 def test_no_loop_over_policies_in_the_forward_pass():
     def calls(num_workers: int) -> int:
-        algo = config(num_workers=num_workers, rounds=100).training(hidden_size=8, sampler="greedy").build_algo()
+        algo = config(num_workers=num_workers, rounds=100).training(hidden_size=8).selection(sampler="greedy").build_algo()
         algo.train()
         with CallCounter() as counter:
             algo.env_runner.sample()
@@ -473,10 +473,10 @@ def test_both_runners_say_what_is_missing_of_an_agent_whoever_takes_part(env, ke
 
 
 @pytest.mark.parametrize("config_class", [BippoConfig, CentralPPOConfig])
-@pytest.mark.parametrize("weight", [0.0, 2.0])
-def test_a_policy_that_has_diverged_is_named(config_class, weight):
+@pytest.mark.parametrize("prior", [{}, {"prior_key": "budget", "prior_weight": 2.0}])
+def test_a_policy_that_has_diverged_is_named(config_class, prior):
     diverging = config_class().environment(Workers, env_config={"rounds": 50}).debugging(seed=7, log_level="ERROR")
-    algo = diverging.training(lr=1e20).selection(sampler="greedy", prior_weight=weight).build_algo()
+    algo = diverging.training(lr=1e20).selection(sampler="greedy", **prior).build_algo()
     who = "the policy of 'worker_0.'" if config_class is BippoConfig else "the central network"
     with pytest.raises(ValueError, match=f"^{who} has diverged: its outputs are not finite; train with a lower lr, or"):
         for _ in range(20):
