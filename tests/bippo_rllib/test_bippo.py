@@ -268,7 +268,9 @@ class CallCounter(TorchDispatchMode):
 
 def test_no_loop_over_policies_in_the_forward_pass():
     def calls(num_workers: int) -> int:
-        algo = config(num_workers=num_workers, rounds=100).training(hidden_size=8).selection(sampler="greedy").build_algo()
+        algo = (
+            config(num_workers=num_workers, rounds=100).training(hidden_size=8).selection(sampler="greedy").build_algo()
+        )
         algo.train()
         with CallCounter() as counter:
             algo.env_runner.sample()
