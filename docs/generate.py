@@ -28,7 +28,7 @@ def first_selection_notebook() -> str:
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
     from envs import FederatedRounds, federated_rounds, observation
-    from envs.rules import churn_trace, leave_one_out, shapley
+    from envs.rules import churn, churn_trace, leave_one_out, shapley
     from envs.training import energy_meter
 
     specification = inspect.getdoc(federated_rounds)
@@ -49,6 +49,8 @@ def environment_page() -> str:
             _as_markdown(inspect.getdoc(observation).partition("\n\n")[2]),
             "",
             "## Coming and going",
+            "",
+            _as_markdown(inspect.getdoc(churn).partition("\n\n")[2].partition("\n\nA client has")[0]),
             "",
             "Events are given in Python, `envs.parallel_env(churn=(envs.ChurnEvent(100, 3, 'leave'),))`; rates and",
             "trace files also on the command line.",

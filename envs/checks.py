@@ -11,6 +11,10 @@ from typing import Any
 _HUGE = 10**300
 
 
+class Shortage(ValueError):
+    """A federation needs more samples or joules than there are; ``envs.fitting`` finds what would fit."""
+
+
 def one_line(text: object) -> str:
     r"""Returns ``text`` with line ends and all else that a terminal does not show written out, as ``\n``.
 

@@ -56,20 +56,7 @@ round's energy are 0, until some leave. Infos still contain losses and accuracie
 **Selecting.** With ``joules_per_mac`` above 0 ``selector_macs`` are charged: those of each live client together with
 probing, those of each client that trains within its cost. ``last_round.selection_j`` is the sum, part of ``energy_j``.
 
-**Churn.** Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
-joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
-for the agents that were live in it and for those that join. After the last round nobody joins or leaves.
-
-- *Leaves*: if it was selected, it trained, its joules are spent and its update counts. It gets the reward and a last
-  observation and info, and is truncated. Its accuracy is in ``last_round.mean_accuracy``, no longer in the mean that
-  agents observe, unless nobody is live any more.
-- *Joins*: it is evaluated on the new model and gets an observation and info, reward 0 and "trained" 0. Samples are
-  dealt to all clients in ``reset``; absent ones train in no round, round 0 included.
-- *Returns*: in a later round, with the same samples, as another agent. ``possible_agents`` holds all agents known so
-  far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
-- *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
-  reward is 0 and ``last_round.trained`` is empty.
-- *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going.
+**Churn.** Clients join and leave, see "Coming and going" (``envs.rules.churn``).
 
 **Seeds.** ``reset(seed=s)`` draws samples, initialisation and shuffles from ``s``. ``reset()`` starts the next episode:
 the same samples for each client, another initialisation and, with rates, other joins and leaves. Who holds which
@@ -78,6 +65,7 @@ labels, sizes and device types do not depend on the seed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -86,26 +74,38 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
+from envs.checks import Shortage
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
+from envs.fitting import fitting_settings
 from envs.observation import asked_reports, info, observation_rows, observation_space
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
 from envs.training.executor import Executor
 
+logger = logging.getLogger(__name__)
+
 Observations = dict[str, np.ndarray]
 Infos = dict[str, dict[str, Any]]
 
 
 def parallel_env(**config: Any) -> FederatedRounds:
-    """``FederatedRounds(FederationConfig(**config))``.
+    """Returns ``FederatedRounds(FederationConfig(**config))``.
+
+    Where the data or the budget is too small for the defaults, those of sizes, number of clients and budget share that
+    are not given follow from the data, and one line says so.
 
     Raises:
-        ValueError: For an unknown or impossible setting.
+        ValueError: For an unknown or impossible setting, or if nothing fits.
     """
-    return FederatedRounds(config_from(**config))
+    try:
+        return FederatedRounds(config_from(**config))
+    except Shortage:
+        fitting = fitting_settings(config)
+    logger.warning("%s", " ".join(["these follow from the data:", *(f"{k}={v}" for k, v in fitting.items())]))
+    return FederatedRounds(config_from(**config, **fitting))
 
 
 class FederatedRounds(ParallelEnv):

@@ -20,7 +20,7 @@ from experiments.results.setting_text import describe, described
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
 from experiments.study.asha_journal import stopped_trials
-from experiments.study.checks import check_study
+from experiments.study.checks import check_study, fitted
 from experiments.study.disk_space import full_disk_message, is_disk_full
 from experiments.study.flag_names import as_typed
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
@@ -76,6 +76,9 @@ def _main(argv: Sequence[str], is_process: bool) -> int:
             if is_process and study.trials and study.execution.executor != "ray":
                 start_beside_imports(study.parallel_trials, len(study.trials))
             quiet()
+            asked, study = study.settings, fitted(study)
+            if follows := {key: value for key, value in study.settings.items() if key not in asked}:
+                print(f"follows from the data: {describe(follows)}", flush=True)
             check_study(study)
             lock = _locked(study)
         except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from envs.checks import Shortage
 from envs.data.class_counts import largest_remainder
 from envs.rng import keyed_rng
 
@@ -29,7 +30,7 @@ def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: floa
     if (counts := _counts_without_empty(sizes, available, alpha)) is not None:
         return counts
     raising = alpha < _NEARLY_EVEN and _counts_without_empty(sizes, available, _NEARLY_EVEN) is not None
-    raise ValueError(
+    raise Shortage(
         f"alpha={alpha} left a client without samples in all of {_TRIES} draws for {len(sizes)} clients and "
         f"{sum(sizes)} samples; raise {'alpha or ' if raising else ''}train_samples, or lower num_clients"
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envs.checks import Shortage
 from envs.data.class_counts import counts_in_mix, equal_counts
 from envs.data.dirichlet import counts_over_clients, counts_over_labels
 from envs.data.label_noise import noisy_labels
@@ -104,8 +105,7 @@ def make_partition(
     Raises:
         ValueError: If a split does not hold what is wanted; the message has the class and both numbers.
     """
-    _check_sum(train_sizes, train_labels, "train")
-    _check_sum(test_sizes, test_labels, "test")
+    _check_sums(train=(train_sizes, train_labels), test=(test_sizes, test_labels))
     in_train, in_test = (np.bincount(labels, minlength=num_classes) for labels in (train_labels, test_labels))
     if kind == "paper":
         label_sets = paper_label_sets(train_sizes, test_sizes, in_train, in_test, late_labels)
@@ -122,12 +122,16 @@ def make_partition(
     )
 
 
-def _check_sum(sizes: Sequence[int], labels: np.ndarray, split: str) -> None:
-    if sum(sizes) > len(labels):
-        raise ValueError(
-            f"the clients want {sum(sizes)} {split} samples, the {split} split has {len(labels)}; lower "
-            f"{split}_samples or num_clients"
-        )
+def _check_sums(**splits: tuple[Sequence[int], np.ndarray]) -> None:
+    """Names every split that is too small."""
+    missing = [
+        f"the clients want {sum(sizes)} {split} samples, the {split} split has {len(labels)}; lower {split}_samples or "
+        "num_clients"
+        for split, (sizes, labels) in splits.items()
+        if sum(sizes) > len(labels)
+    ]
+    if missing:
+        raise Shortage("; ".join(missing))
 
 
 def _counts(kind: str, sizes: Sequence[int], available: np.ndarray, alpha: float, shards_per_client: int) -> np.ndarray:
@@ -146,7 +150,7 @@ def _checked(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
         label = int(np.argmax(wanted / np.maximum(available, 0.5)))
         share = max(1, 100 * int(available[label]) // int(wanted[label]))
         fix = f"lower train_samples or num_clients to some {share} %" if available[label] else "use other data"
-        raise ValueError(
+        raise Shortage(
             f"class {label}: the clients want {wanted[label]} train samples, the train split has {available[label]}; "
             f"{fix}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from envs.checks import Shortage
 from envs.data.class_counts import in_proportion
 
 
@@ -27,7 +28,7 @@ def fit_to_split(wanted: np.ndarray, held: np.ndarray, available: np.ndarray) ->
     """
     missing = np.flatnonzero(wanted.any(axis=0) & (available == 0))
     if missing.size:
-        raise ValueError(
+        raise Shortage(
             f"class {missing[0]}: the clients want {wanted[:, missing[0]].sum()} test samples, the test split has 0; "
             "use other data"
         )
@@ -59,7 +60,7 @@ def _one_each(held: np.ndarray, available: np.ndarray) -> np.ndarray:
     graph = csr_array((capacities.astype(np.int32), (tails, heads)), shape=(sink + 1, sink + 1))
     flow = maximum_flow(graph, source, sink)
     if flow.flow_value < num_clients:
-        raise ValueError(
+        raise Shortage(
             f"{num_clients - flow.flow_value} of {num_clients} clients have no test sample, as the test split has too "
             "few of the labels they hold; lower num_clients or use other data"
         )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from envs.checks import Shortage
+
 #: Rounding slack of every budget check: a selection fits if its joules are at most ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
 
@@ -42,7 +44,7 @@ def round_budget_j(
     if not fits(overhead_j, budget):
         work = _those(("probing", probing_j), ("selecting among", selecting_j))
         lower = _those(("probing_epochs", probing_j), ("joules_per_mac", selecting_j))
-        raise ValueError(
+        raise Shortage(
             f"{work} all {len(names)} clients takes {overhead_j:.6g} J a round, the budget is {budget:.6g} J; "
             f"lower {lower}, or raise budget_j or budget_share"
         )
@@ -51,7 +53,7 @@ def round_budget_j(
         overhead = f", less {overhead_j:.6g} J for {purposes}," if overhead_j else ""
         extra = f", {credit_j:.6g} J of it for its own reward (see credit_clients)" if credit_j else ""
         extra += f", {learning_j:.6g} J of it for learning (see joules_per_mac)" if learning_j else ""
-        raise ValueError(
+        raise Shortage(
             f"the budget of {budget:.6g} J a round{overhead} is below the cheapest client: {names[cheapest]} needs "
             f"{cheapest_j:.6g} J{extra}; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from experiments.own_methods import check_settings_are_taken, find_method
@@ -13,7 +14,7 @@ from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
-from experiments.study.settings import check_federation_keys, split_settings
+from experiments.study.settings import ENV_PREFIX, check_federation_keys, split_settings
 from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 
@@ -22,6 +23,30 @@ if TYPE_CHECKING:
 
 #: Of ``probing_epochs``, the one setting that some methods leave out.
 _NOT_CHARGED = "is not charged to any of the methods, which select without reports from all clients; leave it out"
+
+
+def fitted(study: Study) -> Study:
+    """Returns the study with sizes, clients and budget share that follow from the data where they were not given.
+
+    Raises:
+        ValueError: If nothing fits as long as what was given stays: every shortage, and a ``--set`` that works.
+    """
+    from envs.config import only_read
+    from envs.fitting import NothingFits, fitting_settings
+
+    given = split_settings(study.settings)[1]
+    if study.is_resumed or split_settings(study.search)[1]:
+        return study
+    try:
+        changes = fitting_settings(only_read({**study.federation, "rounds": study.rounds}), given)
+    except NothingFits as error:
+        fitting = {**study.settings, **{f"{ENV_PREFIX}{name}": value for name, value in error.fit.changes.items()}}
+        shortages = "; ".join(error.fit.shortages)
+        settings = shlex.join(f"{key}={value}" for key, value in fitting.items())
+        raise ValueError(f"{shortages}. This fits: --set {settings}") from None
+    except ValueError:
+        return study  # the check below says what is wrong, with the methods' settings
+    return replace(study, settings={**study.settings, **{f"{ENV_PREFIX}{name}": v for name, v in changes.items()}})
 
 
 def check_study(study: Study) -> None:

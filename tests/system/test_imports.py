@@ -39,6 +39,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"training", "devices", "episode_state"},
         {"observation", "own_effects"},
         {"federation"},
+        {"fitting"},
         {"federated_rounds"},
         {"envs"},
     ],
