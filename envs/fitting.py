@@ -103,8 +103,9 @@ def _fit_budget(result: Fit, settings: Mapping[str, Any], free: Collection[str])
         Federation(config_from(**base))
     except Shortage as shortage:
         result.shortages.append(str(shortage))
+        is_free = "budget_share" in free and base.get("budget_j") is None
         share = FederationConfig.budget_share * _PAPER_CLIENTS / config_from(**base).num_clients
-        for candidate in (round(min(1.0, share), 3), 1.0) if "budget_share" in free else ():
+        for candidate in (round(min(1.0, share), 3), 1.0) if is_free else ():
             try:
                 Federation(config_from(**{**base, "budget_share": candidate}))
             except Shortage:
