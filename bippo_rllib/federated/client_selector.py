@@ -19,6 +19,7 @@ from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import check_set_score_sampler
 from bippo_rllib.federated.selector_file import pack, unpack, write
 from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.federated.update_profiles import PROFILE_SIZE
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.budget_sampler import BudgetSampler
@@ -106,6 +107,12 @@ class ClientSelector:
     def learns(self) -> bool:
         """Whether any policy learns; none does in methods like ``fedavg`` and ``rep``."""
         return self._parts.trains != []
+
+    @property
+    def profile_size(self) -> int | None:
+        """Numbers in the update profiles that it selects by, 64 before the first one; None if it reads none."""
+        matching = self._parts.matching
+        return None if matching is None else matching.profile_size or PROFILE_SIZE
 
     def add(self, client: Hashable) -> None:
         """Gives a client a fresh policy, the one that training would start it with, unless it has one.

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 #: Modules of ``envs`` that need NumPy alone.
-SHARED = ("rules.observation", "rules.reward", "rules.update_sketch")
+SHARED = ("rng", "rules.observation", "rules.reward", "rules.shapley", "rules.update_sketch")
 _FOLDER = Path(__file__).resolve().parents[2] / "envs"
 
 

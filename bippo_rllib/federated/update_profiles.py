@@ -10,13 +10,16 @@ import numpy as np
 
 from bippo_rllib.federated.environment import shared
 
+#: Numbers in a profile; ``bippo-s`` is trained with as many.
+PROFILE_SIZE = 64
+
 
 def update_profile(
     before: Sequence[Any] | np.ndarray,
     after: Sequence[Any] | np.ndarray,
     num_samples: int,
     *,
-    size: int = 64,
+    size: int = PROFILE_SIZE,
     seed: int = 0,
 ) -> np.ndarray:
     """Sketches a client's update per training sample, the ``ClientReport.update_profile`` of its next report.

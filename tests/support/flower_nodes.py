@@ -96,14 +96,15 @@ def weight(arrays):
     return float(arrays["w"].numpy()[0])
 
 
-def selector(names=NAMES, *, prior=None, size=5, seed=0, reward=Reward()):  # noqa: B008
-    """Policies that are drawn anew; picked in proportion to their odds."""
+def selector(names=NAMES, *, prior=None, size=5, seed=0, reward=Reward(), matching=None):  # noqa: B008
+    """Policies that are drawn anew; picked in proportion to their odds, and by update matching if it is given."""
     stack = PolicyStack()
     stack.begin(ParameterLayout(size, 16), seed)
     stack.add_policies(list(names))
-    trainer, sampler = PolicyTrainer(stack, 1), BudgetSampler("odds", seed=1)
+    trainer, sampler = PolicyTrainer(stack, 1), BudgetSampler("odds", seed=1, set_weight=2.0)
     prior = None if prior is None else Prior(prior, 2.0, 1.0)
-    return ClientSelector(SelectorParts(trainer, sampler, np.ones(size, np.float32), prior=prior, reward=reward))
+    high = np.ones(size, np.float32)
+    return ClientSelector(SelectorParts(trainer, sampler, high, prior=prior, reward=reward, matching=matching))
 
 
 def run(strategy, nodes, rounds=3, start=0.25, **settings):

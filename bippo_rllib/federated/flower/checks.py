@@ -7,6 +7,7 @@ import copy
 from flwr.serverapp.strategy import FedXgbCyclic, Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
+from bippo_rllib.federated.environment import shared
 from bippo_rllib.federated.flower.inner_strategies import adds_noise, inner_strategies
 from bippo_rllib.federated.reports import ClientReport
 
@@ -20,11 +21,18 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
 
     Raises:
         ValueError: Naming what they need; in one line.
+        ImportError: If another package called ``envs`` hides what is needed; in one line.
     """
     try:
         selector.suggestions({client: ClientReport(0.5, 1, 0.0) for client in selector.policy_ids[:1]}, 0.0)
     except ValueError as error:
         raise ValueError(f"nodes report accuracy, samples and cost; the selector needs more: {error}") from error
+    if selector.profile_size is not None:
+        shared("rules.update_sketch")
+    if learns and selector.reward is not None:
+        shared("rules.reward")
+        if selector.reward.name == "shapley":
+            shared("rules.shapley")
     if learns and selector.reward is None:
         raise ValueError(
             "the selector does not know the reward that it was trained on, and can learn from neither accuracies nor "

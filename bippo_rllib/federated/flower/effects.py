@@ -8,6 +8,7 @@ from typing import Any
 
 from flwr.app import ArrayRecord
 
+from bippo_rllib.federated.environment import shared
 from bippo_rllib.federated.flower.coalition_models import CoalitionModels
 from bippo_rllib.federated.reports import ClientReport
 
@@ -59,20 +60,19 @@ def shapley(
     Up to three participants they are exact; beyond, orders of the participants are drawn, by the round alone. Arguments
     are those of ``leave_one_out``. Nothing is returned where a model was not evaluated by any client.
     """
-    from envs.rng import RoundKey
-    from envs.rules.shapley import coalitions, orders, shapley_values
-
-    drawn = orders(range(len(models.participants)), RoundKey(0, 0, server_round), SHAPLEY_PAIRS)
+    rules = shared("rules.shapley")
+    key = shared("rng").RoundKey(seed=0, episode=0, round=server_round)
+    drawn = rules.orders(range(len(models.participants)), key, SHAPLEY_PAIRS)
     values, everybody = _Evaluations(models, before, after, evaluate), frozenset(range(len(models.participants)))
     reports = {
         coalition: values[frozenset(models.participants[index] for index in coalition)]
-        for coalition in (frozenset[int](), *coalitions(drawn), everybody)
+        for coalition in (frozenset[int](), *rules.coalitions(drawn), everybody)
     }
     common = set.intersection(*(set(evaluation) for evaluation in reports.values()))
     if not common or not models.participants:
         return {}
     means = {coalition: _mean(evaluation, common) for coalition, evaluation in reports.items()}
-    return {models.participants[index]: value for index, value in shapley_values(drawn, means).items()}
+    return {models.participants[index]: value for index, value in rules.shapley_values(drawn, means).items()}
 
 
 class _Evaluations:

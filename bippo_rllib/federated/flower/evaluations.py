@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
@@ -67,17 +68,24 @@ class Evaluations:
             why = evaluation.failures() or evaluation.refusals() or "no node replied"
             logger.warning("no evaluation after round %d can be used (%s); earlier ones count", server_round, why)
 
-    def available(self, node_ids: Collection[int], trained: Collection[Any] | None) -> dict[Any, ClientReport]:
+    def available(
+        self, node_ids: Collection[int], trained: Collection[Any] | None, profiles: Mapping[Any, np.ndarray]
+    ) -> dict[Any, ClientReport]:
         """Returns the latest reports of the clients on these nodes.
 
         Args:
             node_ids: The nodes that are online.
             trained: Clients that trained in the latest round; None to use what the selector recorded.
+            profiles: Update profiles that the selector has not seen, by client.
         """
         online = set(node_ids)
         flags = None if trained is None else {policy_of(client) for client in trained}
         return {
-            client: replace(report, trained=None if flags is None else policy_of(client) in flags)
+            client: replace(
+                report,
+                trained=None if flags is None else policy_of(client) in flags,
+                update_profile=profiles.get(client),
+            )
             for client, report in self.latest.reports.items()
             if self.latest.node_ids[client] in online
         }

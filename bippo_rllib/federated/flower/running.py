@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Result
 
@@ -26,6 +27,7 @@ class RunState:
         latest: What the nodes reported last.
         trained: Clients whose training counted in the latest round; None before the first.
         has_model: Whether any round has made a model.
+        profiles: By client, its update profile, until the selector has seen it.
     """
 
     arrays: ArrayRecord
@@ -33,6 +35,7 @@ class RunState:
     latest: NodeReports = field(default_factory=NodeReports)
     trained: list[Any] | None = None
     has_model: bool = False
+    profiles: dict[Any, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Round:
         trained: Clients whose training counted.
         coalitions: Makes the models of some of them, if effects are learned from.
         made: The model that the round made; None if it made none.
+        profiles: Those that the selector has not seen.
     """
 
     number: int
@@ -58,6 +62,7 @@ class Round:
     trained: list[Any] = field(default_factory=list)
     coalitions: CoalitionModels | None = None
     made: ArrayRecord | None = None
+    profiles: dict[Any, np.ndarray] = field(default_factory=dict)
 
     @property
     def costs_j(self) -> dict[Any, float]:

@@ -58,6 +58,7 @@ class SavedRun:
             "round": self.state.round,
             "trained": self.state.trained,
             "has_model": self.state.has_model,
+            "profiles": self.state.profiles,
             "reports": {c: [r.accuracy, r.num_samples, r.cost_j] for c, r in latest.reports.items()},
             "node_ids": latest.node_ids,
             "metrics": {client: dict(metrics) for client, metrics in latest.metrics.items()},
@@ -115,6 +116,7 @@ def _saved_run(values: dict[str, Any], selector: ClientSelector) -> SavedRun:
         latest=NodeReports(reports, values["node_ids"], values["metrics"]),
         trained=values["trained"],
         has_model=values["has_model"],
+        profiles=values["profiles"],
     )
     names = ("batteries_j", "history_size", "inner_names", "inner_states")
     return SavedRun(state, selector, **{name: values[name] for name in names})

@@ -40,6 +40,7 @@ def select(selector: ClientSelector, limits: Limits, latest: NodeReports, now: R
     if now.reports:
         now.suggestions = selector.suggestions(now.reports, budget_j)
         chosen = selector.select(now.reports, budget_j)
+        now.profiles = {client: profile for client, profile in now.profiles.items() if client not in now.reports}
     if not chosen and (reason := no_client_trains(now.reports, budget_j)):
         logger.warning("round %d trains no client: %s; the model stays as it was", now.number, reason)
     return chosen

@@ -23,6 +23,7 @@ from bippo_rllib.federated.flower.limits import Budget, Eligible, Limits, budget
 from bippo_rllib.federated.flower.messages import without_report
 from bippo_rllib.federated.flower.node_reports import client_of
 from bippo_rllib.federated.flower.node_snapshot import NodeSnapshot
+from bippo_rllib.federated.flower.profiles import profiles_of
 from bippo_rllib.federated.flower.running import Round, Running, RunState, first_records, renumber
 from bippo_rllib.federated.flower.selecting import messages_to, select
 
@@ -183,9 +184,9 @@ class BudgetedStrategy(Strategy):
         """
         run = self._running()
         self._checkpoints.open_round()
-        now = run.round = Round(run.first_round + server_round, arrays)
+        now = run.round = Round(run.first_round + server_round, arrays, profiles=run.state.profiles)
         nodes = self._nodes_with_reports(run, now, grid)
-        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained)
+        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles)
         limits = Limits(self.budget_j, self.batteries_j, self._eligible)
         chosen = select(self.selector, limits, run.evaluations.latest, now)
         messages = configured(self.strategy, now.number, arrays, config, nodes) if chosen else None
@@ -205,9 +206,12 @@ class BudgetedStrategy(Strategy):
         trained = {client: by_node[node_ids[client]] for client in now.selected if node_ids[client] in by_node}
         if self._learn == "effects" and trained:
             now.coalitions = CoalitionModels(self.strategy, now.number, trained)
+        size, profiles = self.selector.profile_size, {}
+        if size is not None and trained:
+            profiles = profiles_of(trained, now.arrays, now.reports, size)
         now.made, metrics = aggregated(self.strategy, now.number, replies, len(trained), may_fail=run.state.has_model)
         if now.made is not None:
-            now.trained = list(trained)
+            now.trained, now.profiles = list(trained), now.profiles | profiles
         elif now.selected:
             counts = f"{len(trained)} of {len(now.selected)}"
             logger.warning("round %d made no model: %s clients trained; the model stays as it was", now.number, counts)
@@ -239,6 +243,7 @@ class BudgetedStrategy(Strategy):
             latest=run.evaluations.latest,
             trained=now.trained,
             has_model=run.state.has_model or now.made is not None,
+            profiles=now.profiles,
         )
         self._checkpoints.close_round(run.state, self.selector, self.batteries_j)
         return metrics
@@ -260,7 +265,7 @@ class BudgetedStrategy(Strategy):
     def _nodes_with_reports(self, run: Running, now: Round, grid: Grid) -> NodeSnapshot:
         """The nodes that are online; they evaluate the model if none of them has reported."""
         nodes = NodeSnapshot(grid)
-        if run.evaluations.available(nodes.node_ids, run.state.trained):
+        if run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles):
             return nodes
         evaluation = run.evaluations.evaluate(now.number - 1, now.arrays)
         if evaluation.refused and not evaluation.reports and not run.state.has_model:

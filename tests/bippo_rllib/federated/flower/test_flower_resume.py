@@ -13,11 +13,14 @@ from flwr.app import Array, ArrayRecord
 from flwr.serverapp import strategy as fl
 from source_tree import ROOT
 
+from bippo_rllib import Reward
 from bippo_rllib.federated.flower import BudgetedStrategy
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 ROUNDS = 3
 STRATEGIES = {
     "FedAvg": fl.FedAvg,
+    "matching": fl.FedAvg,
     "FedAdam": fl.FedAdam,
     "FedAvgM": lambda: fl.FedAvgM(server_momentum=0.9),
     "clipping": lambda: fl.DifferentialPrivacyServerSideAdaptiveClipping(fl.FedAvg(), 0.0, 6, clipped_count_stddev=0.0),
@@ -58,7 +61,9 @@ class MortalNodes(Nodes):
 def budgeted(folder, name="FedAvg", **settings):
     files = {"history_path": folder / "history.jsonl", "checkpoint_path": folder / "run.safetensors"}
     batteries_j = dict.fromkeys(NAMES[:3], 6.0)
-    return BudgetedStrategy(STRATEGIES[name](), selector(), 5.0, batteries_j=batteries_j, **files | settings)
+    matching = UpdateMatching() if name == "matching" else None
+    chosen = selector(reward=Reward("shapley" if matching else "accuracy_change"), matching=matching)
+    return BudgetedStrategy(STRATEGIES[name](), chosen, 5.0, batteries_j=batteries_j, **files | settings)
 
 
 def outcome(strategy, nodes):
@@ -73,7 +78,14 @@ def outcome(strategy, nodes):
 
 
 @pytest.mark.parametrize(
-    ("name", "learn"), [("FedAvg", "effects"), ("FedAvgM", None), ("FedAdam", "effects"), ("clipping", "accuracies")]
+    ("name", "learn"),
+    [
+        ("FedAvg", "effects"),
+        ("FedAvgM", None),
+        ("FedAdam", "effects"),
+        ("clipping", "accuracies"),
+        ("matching", "auto"),
+    ],
 )
 def test_wherever_a_run_is_killed_it_goes_on_as_if_it_had_not_been(tmp_path, name, learn):
     nodes, resumed_after = MortalNodes(), set()

@@ -1,0 +1,56 @@
+"""Update profiles of what nodes send: the server sketches the replies to a training, and forgets the updates."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, Message
+
+from bippo_rllib.federated.reports import ClientReport
+from bippo_rllib.federated.update_profiles import update_profile
+
+logger = logging.getLogger(__name__)
+
+#: Ends of the names of arrays that are not trained: PyTorch's statistics of batch normalisation.
+BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+def profiles_of(
+    replies: Mapping[Any, Message], before: ArrayRecord, reports: Mapping[Any, ClientReport], size: int
+) -> dict[Any, np.ndarray]:
+    """Returns the profile of each client that trained; a reply that has none, such as trees, is left out.
+
+    Args:
+        replies: The replies to the training, by client, as they were sent.
+        before: The model before the round.
+        reports: The clients' reports, with their training samples.
+        size: Numbers in a profile.
+
+    Returns:
+        ``float32[size]`` by client.
+    """
+    profiles = {}
+    try:
+        old = _trained(before)
+    except ValueError as error:
+        logger.warning("no update profiles: %s", error)
+        return {}
+    for client, reply in replies.items():
+        try:
+            new = _trained(next(iter(reply.content.array_records.values())))
+            if not old or old.keys() != new.keys():
+                raise ValueError("its arrays are not those of the model, or none of them has real numbers")
+            pairs = [(old[name], new[name]) for name in old]
+            after, num_samples = [array for _, array in pairs], reports[client].num_samples
+            profiles[client] = update_profile([array for array, _ in pairs], after, num_samples, size=size)
+        except (StopIteration, ValueError, TypeError) as error:
+            logger.warning("no update profile of %r: %s", client, error)
+    return profiles
+
+
+def _trained(arrays: ArrayRecord) -> dict[str, np.ndarray]:
+    found = {name: array.numpy() for name, array in arrays.items() if not name.endswith(BUFFERS)}
+    return {name: array for name, array in found.items() if array.dtype.kind == "f"}
