@@ -48,10 +48,11 @@ def start_beside_imports(parallel_trials: int | None, num_trials: int) -> None:
     cpus = min(num_trials, local_cpus(parallel_trials))
     started = threading.Event()
     threading.Thread(target=_start_quietly, args=(cpus, started), name="ray start", daemon=True).start()
-    try:
-        import torch  # noqa: F401  (it shares no module with Ray, which two threads must not import at once)
-    finally:
-        started.wait()
+    with signals_restored():  # Ray takes them for the whole process
+        try:
+            import torch  # noqa: F401  (it shares no module with Ray, which two threads must not import at once)
+        finally:
+            started.wait()
 
 
 def _start_quietly(cpus: int, started: threading.Event) -> None:
