@@ -58,29 +58,27 @@ class Churn:
 
 
 def find_churn(rows: pd.DataFrame) -> Churn | None:
-    """Returns the changes of all trials, or None where nobody ever joins or leaves."""
+    """Returns the changes of all trials, or None where no client ever joins or leaves."""
     found = [(len(trial), trial_moments(trial)) for _, trial in rows.groupby("trial", sort=False)]
-    every = sorted({moment for _, moments in found for moment in moments})
+    every = [moment for _, moments in found for moment in moments]
     if not every:
         return None
+    moments = sorted(set(every))
     return Churn(
-        moments=tuple(every),
+        moments=tuple(moments),
         # A trial that is still running knows nothing of what comes after its last round.
-        same_in_all=all(moments == [moment for moment in every if moment.round < length] for length, moments in found),
-        joins_per_trial=sum(len(moment.joined) for _, moments in found for moment in moments) / len(found),
-        leaves_per_trial=sum(len(moment.left) for _, moments in found for moment in moments) / len(found),
+        same_in_all=all(own == [moment for moment in moments if moment.round < length] for length, own in found),
+        joins_per_trial=sum(len(moment.joined) for moment in every) / len(found),
+        leaves_per_trial=sum(len(moment.left) for moment in every) / len(found),
     )
 
 
 def trial_moments(rows: pd.DataFrame) -> list[Moment]:
     """Returns the changes of one trial, from its rows ordered by round."""
-    live = [np.asarray(clients) for clients in rows["clients"]]
+    live = rows["clients"].tolist()
     steps = zip(rows["round"], live, live[1:], strict=False)
-    moments = [Moment(int(end), _only_in(after, now), _only_in(now, after)) for end, now, after in steps]
-    return [moment for moment in moments if moment.joined or moment.left]
-
-
-def _only_in(these: np.ndarray, not_those: np.ndarray) -> tuple[int, ...]:
-    if np.array_equal(these, not_those):  # far cheaper, and nearly always so
-        return ()
-    return tuple(np.setdiff1d(these, not_those).tolist())
+    return [
+        Moment(int(end), *(tuple(np.setdiff1d(*pair).tolist()) for pair in ((after, now), (now, after))))
+        for end, now, after in steps
+        if not np.array_equal(now, after)
+    ]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from experiments.cli import Parser, exit_code, named_path
-from experiments.report.macs_page import write_macs_page
+from experiments.report.curves import paper_figure
+from experiments.report.figure_text import as_drawn
+from experiments.report.macs import networks_table
+from experiments.report.plots import save_figure
 from experiments.report.report import build_report
-from experiments.report.results import collect
+from experiments.report.results import collect, read_results
 from experiments.report.sections import write_report
 from experiments.report.shortfalls import find_shortfalls
+from experiments.report.styles import method_name
+from experiments.report.tables import markdown_table
 from experiments.results.collection import CLIENTS_FILE, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable
 from experiments.results.naming import printable
+
+FIGURE_FORMATS = (".pdf", ".svg", ".png")
 
 
 def parser() -> Parser:
@@ -27,9 +35,50 @@ def parser() -> Parser:
     add("results_dirs", nargs="*", metavar="RESULTS_DIR", help=several)
     add("--output", help="where to write; default: RESULTS_DIR, if there is only one")
     add("--against", nargs="+", default=[], help="study to compare with: without churn, or with policies from scratch")
+    result.add_argument("--name", default="", help="name of the study in headings; default: its scenario")
+    result.add_argument("--target", type=_share, metavar="SHARE", help="target accuracy; default: that of the study")
     add("--collect", metavar="OUT", help="write the rows of all these studies to two Parquet files in OUT, no report")
-    add("--macs", help="write a page on the MACs of the policies to DIR; needs no results")
+    result.add_argument("--macs", action="store_true", help="print MACs of the policies; needs no results")
+    paper = result.add_argument_group("a figure for a paper, in place of the report")
+    paper.add_argument(
+        "--figure", type=_figure_path, metavar="FILE", help="accuracy over rounds, as .pdf, .svg or .png"
+    )
+    chosen = "methods to draw, in this order, and their names; default: all"
+    paper.add_argument("--methods", nargs="+", default=[], type=_named_method, metavar="METHOD[=NAME]", help=chosen)
+    size = "width and height; default: 3.5 2.6"
+    paper.add_argument("--size", nargs=2, type=_inches, default=(3.5, 2.6), metavar="INCHES", help=size)
+    bands = "around the mean over seeds: standard deviation (default), 95 %% bootstrap interval, or nothing"
+    paper.add_argument("--band", choices=("std", "interval", "none"), default="std", help=bands)
     return result
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share; 80 % is 0.8")
+    return value
+
+
+def _inches(text: str) -> float:
+    value = float(text)
+    if not 0.5 <= value <= 50:
+        raise argparse.ArgumentTypeError(f"{text} is no size; expected 0.5 to 50 inches")
+    return value
+
+
+_share.__name__ = _inches.__name__ = "float"  # argparse names the type of a text that is no number
+
+
+def _figure_path(text: str) -> Path:
+    path = named_path(text)
+    if path.suffix.lower() not in FIGURE_FORMATS:
+        raise argparse.ArgumentTypeError(f"{text} has none of the endings {', '.join(FIGURE_FORMATS)}")
+    return path
+
+
+def _named_method(text: str) -> tuple[str, str]:
+    method, _, name = text.partition("=")
+    return method, as_drawn(name or method_name(method))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,16 +89,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     arguments = parser().parse_args(argv)
     if arguments.macs:
-        print(f"page  {printable(write_macs_page(arguments.macs))}")
+        print(markdown_table(networks_table()))
+        return 0
+    if not arguments.results_dirs:
+        raise ValueError("name a results folder, such as results/digits-DATE-TIME")
+    if arguments.methods and not arguments.figure:
+        raise ValueError("--methods chooses what --figure FILE draws; name a file")
     if arguments.collect:
         _collect(arguments.results_dirs, arguments.collect)
-    elif arguments.results_dirs or not arguments.macs:
-        _report(arguments.results_dirs, arguments.against, arguments.output)
+    elif arguments.figure:
+        _figure(arguments)
+    else:
+        _report(arguments)
     return 0
 
 
 def _collect(folders: Sequence[Path], output: Path) -> None:
-    _check_named(folders)
     check_writable(output, "--collect")
     studies = collect(folders, output)
     for line in (*(f"study   {source.folder}" for source in studies.sources), *find_shortfalls(studies)):
@@ -57,15 +112,20 @@ def _collect(folders: Sequence[Path], output: Path) -> None:
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")
 
 
-def _check_named(folders: Sequence[Path]) -> None:
-    if not folders:
-        raise ValueError("name a results folder, such as results/digits-DATE-TIME")
+def _figure(arguments: argparse.Namespace) -> None:
+    check_writable(arguments.figure.parent, "--figure")
+    results = read_results(arguments.results_dirs)
+    target = results.target if arguments.target is None else arguments.target
+    figure = paper_figure(results.rows, arguments.size, dict(arguments.methods) or None, arguments.band, target)
+    arguments.figure.parent.mkdir(parents=True, exist_ok=True)
+    save_figure(figure, arguments.figure)
+    print(f"figure  {printable(arguments.figure)}")
 
 
-def _report(folders: Sequence[Path], against: Sequence[Path], output: Path | None) -> None:
-    _check_named(folders)
+def _report(arguments: argparse.Namespace) -> None:
+    folders, output = arguments.results_dirs, arguments.output
     if output is None and (len(folders) > 1 or is_collection(folders[0]) or is_collection(folders[0].parent)):
         raise ValueError("several studies, and collected ones, need --output DIR to write the report to")
-    report = build_report(folders, against)
+    report = build_report(folders, arguments.against, arguments.name, arguments.target)
     path, figure = write_report(report, output or folders[0])
     print(f"{report.text()}\n\nreport  {printable(path)}\nfigures {printable(figure.parent)}/*.png (and .svg)")

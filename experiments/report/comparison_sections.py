@@ -11,12 +11,11 @@ import pandas as pd
 
 from experiments.report.churn_moments import Churn, find_churn
 from experiments.report.comparisons import Comparison, compare_rows, on_common_rounds
-from experiments.report.figures.accuracy import accuracy_figure
-from experiments.report.markdown import code
+from experiments.report.curves import accuracy_figure
 from experiments.report.numbers import energy, with_interval
 from experiments.report.plots import save_image
 from experiments.report.results import Results, check_same, check_same_settings, compared_federation
-from experiments.report.tables import Record, markdown_table
+from experiments.report.tables import Record, code, markdown_table
 
 JUMP_START_ROUNDS = 20
 
@@ -29,7 +28,7 @@ def check_against(results: Results, against: Results) -> None:
             raise ValueError(f"{study.folders} is a search, whose settings differ; --against takes studies without one")
     if churn is None and not results.is_pretrained:
         raise ValueError(
-            f"nothing to compare with {against.folders}: in {results.folders} nobody joins or leaves, and no policy "
+            f"nothing to compare with {against.folders}: in {results.folders} no client joins or leaves, and no policy "
             "started from a checkpoint; leave out --against"
         )
     problem = f"{results.folders} cannot be compared with {against.folders}"
@@ -118,25 +117,23 @@ class _Pair:
             return "The two studies have no method and seed in common."
         drawn, every, labels = pd.concat(parts), self.results.rows, f"{self.ours} and {self.others}"
         until = every[every["round"] <= drawn["round"].max()]
-        figure = accuracy_figure(drawn, self.results.target, f"{self.results.scenario}: {labels}", until)
+        figure = accuracy_figure(drawn, self.results.target, f"{self.results.title}: {labels}", until)
         return save_image(figure, output, self.name, f"Rolling mean, {labels}")
 
 
 def _churn_section(pair: _Pair, churn: Churn, output: Path) -> str:
-    before = churn.first_round - 1
-    return "\n\n".join(
-        [
-            "## Churn",
-            f"{str(churn)[0].upper()}{str(churn)[1:]}. Mean accuracy over the live clients, beside the same methods "
-            f"and seeds without churn ({pair.against_names}); the difference is with − without.",
-            *_unequal_budgets(pair),
-            f"From round {churn.first_round} on:",
-            pair.table(churn.first_round),
-            "Before that, where both runs should agree:",
-            pair.table(1, before),
-            pair.figure(output),
-        ]
-    )
+    parts = [
+        "## Churn",
+        f"{str(churn)[0].upper()}{str(churn)[1:]}. Mean accuracy over the live clients, beside the same methods "
+        f"and seeds without churn ({pair.against_names}); the difference is with − without.",
+        *_unequal_budgets(pair),
+        f"From round {churn.first_round} on:",
+        pair.table(churn.first_round),
+        "Before that, where both runs should agree:",
+        pair.table(1, churn.first_round - 1),
+        pair.figure(output),
+    ]
+    return "\n\n".join(parts)
 
 
 def _unequal_budgets(pair: _Pair) -> list[str]:
@@ -144,25 +141,20 @@ def _unequal_budgets(pair: _Pair) -> list[str]:
     if not pair.rows:
         return []
     ours, others = (energy(pd.concat(rows)["budget_j"].mean()) for rows in zip(*pair.rows.values(), strict=True))
-    if ours == others:
-        return []
-    return [
-        f"The two studies did not have equal joules: the budget of a compared round is {ours} with churn and {others} "
-        "without, in the mean."
-    ]
+    unequal = f"the budget of a compared round is {ours} with churn and {others} without, in the mean."
+    return [] if ours == others else [f"The two studies did not have equal joules: {unequal}"]
 
 
 def _transfer_section(pair: _Pair, output: Path) -> str:
     sources = ", ".join(dict.fromkeys(code(info.init_from) for info in pair.results.infos if info.init_from))
-    return "\n\n".join(
-        [
-            "## Jump-start",
-            f"Policies from {sources} beside policies from scratch ({pair.against_names}), same methods and seeds; the "
-            "difference is pretrained − from scratch.",
-            f"Mean accuracy over the first {JUMP_START_ROUNDS} rounds:",
-            pair.table(1, JUMP_START_ROUNDS),
-            "Over all rounds:",
-            pair.table(1),
-            pair.figure(output),
-        ]
-    )
+    parts = [
+        "## Jump-start",
+        f"Policies from {sources} beside policies from scratch ({pair.against_names}), same methods and seeds; the "
+        "difference is pretrained − from scratch.",
+        f"Mean accuracy over the first {JUMP_START_ROUNDS} rounds:",
+        pair.table(1, JUMP_START_ROUNDS),
+        "Over all rounds:",
+        pair.table(1),
+        pair.figure(output),
+    ]
+    return "\n\n".join(parts)

@@ -1,30 +1,26 @@
 """Multiply-accumulates (MACs) of a round: one pass of the policies, their training, and the federated training.
 
-A training sample costs ``TRAINING_FACTOR`` = 3 forward passes: one forward, and a backward pass of about two (one
-product for the gradient of the inputs, one for that of the weights). A policy sees one sample per participation and
-trains on it for ``RL_EPOCHS`` epochs; so does the central network, as in the paper ("the same number of updates per
-round, one per participating client"). The passes that value a buffered step once, for GAE, are not counted.
+A training sample costs ``TRAINING_FACTOR`` = 3 forward passes: one forward, and a backward pass of about two. A policy
+sees one sample per participation and trains on it for each of its epochs; so does the central network, as in the paper.
+The passes that value a buffered step once, for GAE, are not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
-from experiments.methods import METHODS
+from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, policy_macs, training_macs
+from experiments.report.numbers import MISSING, power_of_ten, whole
+from experiments.report.results import Results
+from experiments.report.tables import Record, markdown_table
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import RunInfo
 from experiments.results.selector_network import SelectorNetwork
-from experiments.results.setting_text import describe, described, from_text
+from experiments.results.setting_text import describe, from_text
 
 RL_EPOCHS = 8
-HIDDEN_SIZE = 128
-CENTRAL_METHODS = ("ppo", "fppo")
 
 
 @dataclass(frozen=True)
@@ -44,75 +40,80 @@ class RoundMacs:
         return self.fl_training / self.rl_training if self.fl_training and self.rl_training else None
 
 
-def rl_training_macs(participants: float, network_macs: float) -> float:
-    """Returns MACs of a round of RL training with the default epochs."""
-    return training_macs(network_macs, participants, RL_EPOCHS)
+def macs_section(results: Results) -> list[str]:
+    """Returns Markdown of the report's section."""
+    records = [
+        {
+            "method": macs.method,
+            "clients trained per round": f"{macs.participants:.2f}",
+            "MACs, one pass": whole(macs.network),
+            "RL training per round": whole(macs.rl_training),
+            "FL training per round": MISSING if macs.fl_training is None else power_of_ten(macs.fl_training),
+            "RL : FL": MISSING if macs.fl_per_rl is None else f"1 : {macs.fl_per_rl:,.0f}",
+        }
+        for macs in methods_macs(results)
+    ]
+    return [
+        "## Overhead of the selection",
+        markdown_table(records),
+        "A pass is one observation through actor and critic, or the actor alone where a method learns without one. "
+        f"Training is samples × epochs × {TRAINING_FACTOR} × forward, RL with one sample per participating client.",
+    ]
 
 
-def central_ratio(num_clients: int) -> float:
-    """Returns how many times a pass of the central networks costs one of BIPPO's: 14.1 at 20 clients."""
-    return central_policy_macs(num_clients) / policy_macs()
-
-
-def round_macs(
-    method: str, rows: pd.DataFrame, record: FederationRecord | None, network: SelectorNetwork | None = None
-) -> RoundMacs:
-    """Returns the MACs of one method, from who trained in its rows.
-
-    Args:
-        method: Its name.
-        rows: Its rows.
-        record: The federation; without it, FL training is None.
-        network: What it trains; None if that is nothing, or not known.
-    """
-    participants = float(rows["num_trained"].mean())
-    # Under churn the central networks are rebuilt for whoever is live, so their mean size counts.
-    macs = None if network is None else _network_macs(network, round(float(rows["num_clients"].mean())))
-    return RoundMacs(
-        method=method,
-        participants=participants,
-        network=macs,
-        rl_training=None if macs is None or network is None else training_macs(macs, participants, network.epochs),
-        fl_training=None if record is None else _fl_training(rows, record),
-    )
-
-
-def _network_macs(network: SelectorNetwork, num_clients: int) -> int:
-    if network.central:
-        return central_policy_macs(num_clients, network.hidden_size, network.critic)
-    return policy_macs(hidden_size=network.hidden_size, critic=network.critic)
+def methods_macs(results: Results) -> list[RoundMacs]:
+    """Returns one entry per method and, where they differ, networks of its settings, fixed or searched."""
+    parts: dict[tuple[str, SelectorNetwork | None], list[pd.DataFrame]] = {}
+    for source in results.sources:
+        for (method, setting), rows in source.rows.groupby(["method", "setting"]):
+            network = recorded_network(source.info, str(method), str(setting))
+            parts.setdefault((str(method), network), []).append(rows)
+    order = sorted(parts, key=lambda key: (results.methods.index(key[0]), key[1] is not None, key[1]))
+    record = results.federation_record
+    return [round_macs(method, pd.concat(parts[method, network]), record, network) for method, network in order]
 
 
 def recorded_network(info: RunInfo | None, method: str, setting: str) -> SelectorNetwork | None:
-    """Returns what run.json says of a method in one setting of a search; None if it trains nothing, or is not known.
-
-    The networks of our own methods are known also where the record, of an earlier version, does not hold them.
-
-    Raises:
-        ValueError: If a setting of the network is none that it could have.
-    """
-    if info is not None and method in info.networks:
-        settings = [describe(draw) for draw in from_text(info.draws)] or [""]
-        return info.networks[method][settings.index(setting)] if setting in settings else None
-    if method not in METHODS or not METHODS[method].learns:
+    """Returns what run.json says of a method in one setting of a search; None if it trains nothing, or is not known."""
+    settings = [describe(draw) for draw in from_text(info.draws)] or [""] if info is not None else []
+    if info is None or method not in info.networks or setting not in settings:
         return None
-    settings_now = {**(info.settings if info else {}), **described(setting)}
-    return SelectorNetwork(
-        central=method in CENTRAL_METHODS,
-        epochs=_natural(settings_now, "num_epochs", RL_EPOCHS),
-        hidden_size=_natural(settings_now, "hidden_size", HIDDEN_SIZE),
-        critic=bool(settings_now.get("use_critic", METHODS[method].critic)),
-    )
+    return info.networks[method][settings.index(setting)]
 
 
-def _natural(settings: Mapping[str, Any], key: str, default: int) -> int:
-    value = settings.get(key, default)
-    if type(value) is not int or not 1 <= value < 2**31:
-        raise ValueError(f"setting {key} is {value!r:.60}; expected a whole number of at least 1")
-    return value
+def round_macs(
+    method: str, rows: pd.DataFrame, record: FederationRecord | None, network: SelectorNetwork | None
+) -> RoundMacs:
+    """Returns the MACs of one method with its network, from who trained in its rows."""
+    participants, macs = float(rows["num_trained"].mean()), None
+    if network is not None and network.central:
+        # Under churn the central networks are rebuilt for the live clients, so their mean size counts.
+        num_clients = round(float(rows["num_clients"].mean()))
+        macs = central_policy_macs(num_clients, network.hidden_size, network.critic)
+    elif network is not None:
+        macs = policy_macs(hidden_size=network.hidden_size, critic=network.critic)
+    rl_training = None if macs is None or network is None else training_macs(macs, participants, network.epochs)
+    return RoundMacs(method, participants, macs, rl_training, None if record is None else _fl_training(rows, record))
 
 
 def _fl_training(rows: pd.DataFrame, record: FederationRecord) -> float:
-    samples = np.array([client.num_samples for client in record.clients])
-    per_round = float(np.mean([samples[np.asarray(clients, dtype=int)].sum() for clients in rows["trained"]]))
+    samples = pd.Series([client.num_samples for client in record.clients])
+    per_round = samples.reindex(rows["trained"].explode().dropna().astype(int)).sum() / len(rows)
     return training_macs(record.model.macs_per_sample, per_round, record.local_epochs)
+
+
+def networks_table() -> list[Record]:
+    """Returns MACs of one pass and of a round of RL training, by number of clients."""
+    return [_networks(n, policy_macs(), central_policy_macs(n), round(0.1 * n)) for n in (20, 48, 100, 300, 1000)]
+
+
+def _networks(num_clients: int, own: int, central: int, tenth: int) -> Record:
+    return {
+        "clients": whole(num_clients),
+        "one pass: BIPPO, IPPO": whole(own),
+        "one pass: PPO, FPPO": whole(central),
+        "ratio": f"{central / own:,.1f}×",
+        "RL training, all train: BIPPO": whole(training_macs(own, num_clients, RL_EPOCHS)),
+        "10 % train: BIPPO": whole(training_macs(own, tenth, RL_EPOCHS)),
+        "10 % train: central": whole(training_macs(central, tenth, RL_EPOCHS)),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -12,6 +12,8 @@ from experiments.report.metrics import LATE_ROUND, MethodSummary, summarize_tria
 from experiments.report.numbers import MISSING, energy_unit, number, plus_minus, with_interval
 from experiments.report.statistics import Estimate, Paired
 from experiments.report.tables import Record, records_of
+
+_MOST_STAGES = 6
 
 
 def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:
@@ -37,6 +39,28 @@ def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[R
     if len(set().union(*rounds)) > 1:
         columns["rounds"] = ["–".join(map(str, dict.fromkeys([ran[0], ran[-1]]))) for ran in rounds]
     return records_of(columns)
+
+
+def stage_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary]) -> list[Record]:
+    """Returns one record per method: its accuracy in each of at most six blocks of rounds, and quartiles over all."""
+    length = next(size for size in _stage_lengths() if size * _MOST_STAGES >= rows["round"].max())
+    first = (rows["round"] - 1) // length * length + 1
+    means = rows.groupby(["method", "setting", "trial", first])["mean_accuracy"].mean()
+    quartiles = rows.groupby(["method", "setting"])["mean_accuracy"].quantile([0.25, 0.75])
+    records: list[Record] = []
+    for summary in summaries:
+        found = means[summary.method, summary.setting].loc[summary.trials["trial"]].groupby("round")
+        by_stage = {stage: plus_minus(Estimate.of(values), 3) for stage, values in found}
+        low, high = (number(value, 3) for value in quartiles[summary.method, summary.setting])
+        stages = range(1, int(rows["round"].max()) + 1, length)
+        cells = {f"{at}–{min(at + length - 1, rows['round'].max())}": by_stage.get(at, MISSING) for at in stages}
+        records.append({"method": summary.label, **cells, "quartiles": f"{low}–{high}"})
+    return records
+
+
+def _stage_lengths() -> Iterator[int]:
+    """10, 20, 50, 100, ..."""
+    return (factor * 10**power for power in itertools.count(1) for factor in (1, 2, 5))
 
 
 def interval_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:

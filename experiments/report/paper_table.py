@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.methods import is_reference
-from experiments.report.groups import method_name
-from experiments.report.markdown import Markdown
 from experiments.report.metrics import MethodSummary
 from experiments.report.numbers import MISSING, as_printed, number
-from experiments.report.tables import Record
+from experiments.report.styles import method_name
+from experiments.report.tables import Markdown, Record
 from experiments.scenarios import PaperResult, Scenario
 
 #: The paper's columns in its order; methods it has no column for follow.

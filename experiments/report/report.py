@@ -38,7 +38,7 @@ class Report:
         clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
         seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
         size = f"{pluralize(clients, 'client')}, {pluralize(rounds, 'round')}"
-        heading = f"{self.results.scenario}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+        heading = f"{self.results.title}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
         churn = find_churn(rows)
         return f"{heading}; {churn}" if churn else heading
 
@@ -68,14 +68,19 @@ class Report:
         return "\n".join([printable(self.heading), "", text_table(self.records), *(["", *lines] if lines else [])])
 
 
-def build_report(results_dirs: Path | Sequence[Path], against: Sequence[Path] = ()) -> Report:
+def build_report(
+    results_dirs: Path | Sequence[Path], against: Sequence[Path] = (), name: str = "", target: float | None = None
+) -> Report:
     """Reads one or more results folders of the same scenario, and those of a study to compare with.
+
+    ``name`` and ``target`` are as in ``read_results``.
 
     Raises:
         ValueError: If a folder holds no rows, the folders may not be merged, or ``against`` does not compare.
     """
-    results = read_results([results_dirs] if isinstance(results_dirs, Path) else results_dirs)
-    other = read_results(against) if against else None
+    folders = [results_dirs] if isinstance(results_dirs, Path) else results_dirs
+    results = read_results(folders, name, target)
+    other = read_results(against, target=target) if against else None
     if other is not None:
         check_against(results, other)
     summaries = summarize(results.rows, results.target)

@@ -58,6 +58,8 @@ class Results:
     """Folders that may be compared with each other, in the order they were named."""
 
     sources: tuple[Source, ...]
+    name: str = ""  #: Of the study, for headings; empty for that of the scenario or of custom data.
+    other_target: float | None = None  #: In place of the target that the study has.
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -80,8 +82,18 @@ class Results:
         return str(self.sources[0].rows["scenario"].iloc[0])
 
     @property
+    def title(self) -> str:
+        """Name of the study: as it is given, or of custom data, or of the scenario."""
+        named = SCENARIOS.get(self.scenario)
+        dataset = self.infos[0].federation.get("dataset") if self.infos else None
+        is_custom = named is not None and dataset not in (None, named.federation["dataset"])
+        return self.name or (str(dataset) if is_custom else self.scenario)
+
+    @property
     def target(self) -> float:
-        """Target accuracy, from run.json or else from the named scenario."""
+        """Target accuracy, as it is given, from run.json or else from the named scenario."""
+        if self.other_target is not None:
+            return self.other_target
         if self.infos:
             return self.infos[0].target_accuracy
         return look_up("scenario", self.scenario, SCENARIOS).target_accuracy
@@ -114,8 +126,13 @@ class Results:
         return next((info.federation_record for info in self.infos if info.federation_record is not None), None)
 
 
-def read_results(folders: Sequence[Path]) -> Results:
+def read_results(folders: Sequence[Path], name: str = "", target: float | None = None) -> Results:
     """Reads folders, and every study in a folder below them, and checks that all of them may be merged.
+
+    Args:
+        folders: Results folders, or collected studies.
+        name: What to call the study in headings.
+        target: Target accuracy, a share of 1, in place of that of the study.
 
     Raises:
         ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
@@ -131,7 +148,7 @@ def read_results(folders: Sequence[Path]) -> Results:
                 "one of its folders away"
             )
         check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
-    return Results(sources)
+    return Results(sources, name, target)
 
 
 def collect(folders: Sequence[Path], output: Path) -> Results:
@@ -168,8 +185,11 @@ def _sources(folder: Path) -> list[Source]:
     Rows that no run.json is above of are taken for those of one study without a record. Of collected studies, in
     COLLECTION, one is named as COLLECTION/STUDY.
     """
+    if folder.is_file():
+        study = next((parent for parent in folder.parents if (parent / RUN_FILE).exists()), folder.parent)
+        raise ValueError(f"{folder} is a file; name the results folder around it: {study}")
     if is_collection(folder.parent) and not folder.exists():
-        return [_collected(folder.parent, only=folder.name)[0]]
+        return _collected(folder.parent, only=folder.name)
     collected = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
     found = [source for collection in collected for source in _collected(collection)]
     studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}

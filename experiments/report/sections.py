@@ -7,31 +7,27 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.report.comparison_sections import comparison_sections
-from experiments.report.figure_text import can_be_drawn
-from experiments.report.figures.accuracy import accuracy_figure
-from experiments.report.figures.classes import class_names, classes_figure
-from experiments.report.figures.distribution import distribution_figure
-from experiments.report.figures.energy import energy_figure
-from experiments.report.figures.selection import selection_figure
-from experiments.report.macs_page import macs_section
-from experiments.report.markdown import code, plain
-from experiments.report.method_tables import interval_records, paired_records
+from experiments.report.curves import accuracy_figure
+from experiments.report.energy_figure import energy_figure
+from experiments.report.macs import macs_section
+from experiments.report.method_tables import interval_records, paired_records, stage_records
 from experiments.report.metrics import LATE_ROUND
 from experiments.report.numbers import energy
 from experiments.report.paper_table import paper_table
 from experiments.report.plots import save_image
 from experiments.report.report import Report
 from experiments.report.results import Results
-from experiments.report.selection_table import selection_records
+from experiments.report.selection import selection_figure, selection_records
 from experiments.report.statistics import Estimate
-from experiments.report.tables import markdown_table
-from experiments.results.federation_record import FederationRecord
+from experiments.report.tables import Record, code, markdown_table, plain
+from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.files import check_writable
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
 
 REPORT_FILE = "report.md"
 MAX_SETTINGS = 7
+MAX_CLIENTS = 100
 
 
 def write_report(report: Report, output: Path) -> tuple[Path, Path]:
@@ -53,14 +49,16 @@ def sections(report: Report, output: Path) -> list[str]:
         save_image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
         *_undrawn(report),
         *_missing(report),
-        *_distribution(report, rows, output),
+        "## Accuracy by rounds",
+        markdown_table(stage_records(report.results.rows, report.summaries)),
+        "Mean accuracy in these rounds, ± population standard deviation over seeds; quartiles over all rounds.",
         *_paper(report),
         *_statistics(report),
         *comparison_sections(report.results, report.against, output),
         *_energy(report, rows, output),
         *_selection(report, rows, output),
-        *_clients(report, output),
-        *macs_section(report.results, output),
+        *_clients(report.results.federation_record),
+        *macs_section(report.results),
         _DEFINITIONS,
         *_runs(report.results),
     ]
@@ -84,16 +82,6 @@ def _undrawn(report: Report) -> list[str]:
 def _missing(report: Report) -> list[str]:
     lines = "\n".join(f"- {plain(line)}" for line in report.shortfalls)
     return [f"## Missing or incomplete\n\n{lines}"] if lines else []
-
-
-def _distribution(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
-    figure = distribution_figure(rows, report.results.target, report.heading)
-    return [
-        "## Accuracy distribution",
-        save_image(figure, output, "distribution", "Accuracy distribution"),
-        "One value per round and seed: the mean over live clients. Boxes are quartiles with the median, whiskers reach "
-        "1.5 interquartile ranges, dots lie beyond. The dashed line is the target.",
-    ]
 
 
 def _paper(report: Report) -> list[str]:
@@ -163,22 +151,33 @@ def _selection_image(rows: pd.DataFrame, record: FederationRecord | None, headin
     figure = selection_figure(rows, record, heading)
     if figure is None:
         return ["There are too many clients and rounds for a figure."]
-    image = save_image(figure, output, "selection", "Clients selected by round")
-    return [image, "Darker: selected by more of the seeds that had the client in the round."]
+    return [
+        save_image(figure, output, "selection", "Clients selected by round"),
+        "Darker: selected by more of the seeds that had the client in the round; hatched: none had it. Lines part "
+        "clients that hold different numbers of labels, crosses mark wrong labels.",
+    ]
 
 
-def _clients(report: Report, output: Path) -> list[str]:
-    record = report.results.federation_record
+def _clients(record: FederationRecord | None) -> list[str]:
     if record is None:
         return ["## Clients", "run.json does not hold the clients."]
-    figure = classes_figure(record, f"{report.results.scenario}: training samples per class and client")
-    numbered = [
-        f"{drawn} is {plain(name)}"
-        for drawn, name in zip(class_names(record), record.classes, strict=True)
-        if not can_be_drawn(name)
-    ]
-    names = [f"The figure's font lacks characters of some names: {', '.join(numbered)}."] if numbered else []
-    return ["## Clients", save_image(figure, output, "classes", "Class distribution of the clients"), *names]
+    shown = [_client(client, record) for client in record.clients[:MAX_CLIENTS]]
+    more = len(record.clients) - len(shown)
+    return ["## Clients", markdown_table(shown), *([f"{more} more are in run.json."] if more else [])]
+
+
+def _client(client: ClientRecord, record: FederationRecord) -> Record:
+    """Its device, and how many training samples of which classes it holds."""
+    held = {record.classes[int(label)]: samples for label, samples in client.labels.items() if samples}
+    return {
+        "client": str(client.client),
+        "training samples": f"{client.num_samples:,}",
+        "MHz": f"{client.cpu_freq_hz / 1e6:,.0f}",
+        "a round": energy(client.cost_j),
+        **({"labels": "wrong" if client.client in record.noisy_clients else "right"} if record.noisy_clients else {}),
+        "classes": str(len(held)),
+        "samples by class": ", ".join(f"{name}: {samples}" for name, samples in held.items()),
+    }
 
 
 _DEFINITIONS = f"""## What the columns mean

@@ -14,6 +14,27 @@ _RESAMPLES = 9999
 _SEED = 0
 
 
+def bootstrap_interval(values: np.ndarray, batch: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the ends of the 95 % bootstrap interval of the mean of ``values[n, ...]`` over the first axis, n ≥ 2.
+
+    Percentile, since bias-corrected intervals are not defined for two or three seeds that agree. With few seeds it is
+    too narrow: it cannot leave the range of the values. ``batch`` limits how many resamples are in memory at a time.
+    """
+    from scipy.stats import bootstrap  # takes seconds to import
+
+    found = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=_RESAMPLES,
+        batch=batch,
+        axis=0,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(_SEED),
+    )
+    return found.confidence_interval.low, found.confidence_interval.high
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A quantity that has one value per seed, in ``values``; there may be none."""
@@ -42,24 +63,10 @@ class Estimate:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean, the same for any order of the values; None for fewer than two.
-
-        Percentile, since bias-corrected intervals are not defined for two or three seeds that agree. With few seeds it
-        is too narrow: it cannot leave the range of the values.
-        """
+        """``bootstrap_interval`` of the values, the same for any order of them; None for fewer than two."""
         if self.n < 2:
             return None
-        from scipy.stats import bootstrap  # takes seconds to import
-
-        drawn = bootstrap(
-            (np.sort(self.values),),
-            np.mean,
-            n_resamples=_RESAMPLES,
-            confidence_level=CONFIDENCE,
-            method="percentile",
-            rng=np.random.default_rng(_SEED),
-        )
-        low, high = sorted(map(float, drawn.confidence_interval))  # of equal values they differ by rounding, either way
+        low, high = sorted(map(float, bootstrap_interval(np.sort(self.values))))  # equal values differ by rounding
         return low, high
 
 

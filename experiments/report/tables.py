@@ -1,13 +1,34 @@
-"""Tables as text: aligned for the terminal, and Markdown. Cells are shown as they are, but for ``Markdown`` ones."""
+"""Tables as text, aligned for the terminal or Markdown, and texts of a user's in Markdown, shown as they are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from experiments.report.markdown import plain
 from experiments.results.naming import printable
 
 Record = Mapping[str, str]
+#: What is markup anywhere in a line, underscores that are not inside a word among it.
+_MARKUP = re.compile(r"[\\`*<&$~|]|(?<![^\W_])_|_(?![^\W_])|(?<=\])(?=\()")
+
+
+class Markdown(str):
+    """A text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def plain(text: str) -> str:
+    """Returns Markdown that shows the text in one line; what is ``Markdown`` already comes back as it is."""
+    return text if isinstance(text, Markdown) else _MARKUP.sub(lambda found: f"\\{found[0]}", printable(text))
+
+
+def code(text: object) -> Markdown:
+    """Returns a code span that shows the text in one line."""
+    shown = printable(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    padding = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return Markdown(f"{fence}{padding}{shown}{padding}{fence}")
 
 
 def records_of(columns: Mapping[str, Sequence[str]]) -> list[Record]:
@@ -19,13 +40,8 @@ def text_table(records: Sequence[Record]) -> str:
     """Returns aligned columns under their headers; the first column to the left, the others to the right."""
     headers, *lines = [[printable(cell) for cell in line] for line in _lines(records)]
     widths = [max(map(len, column)) for column in zip(headers, *lines, strict=True)]
-    aligned = [
-        [
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in (headers, ["-" * width for width in widths], *lines)
-    ]
+    ruled = (headers, ["-" * width for width in widths], *lines)
+    aligned = ([f"{line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])] for line in ruled)
     return "\n".join("   ".join(line).rstrip() for line in aligned)
 
 

@@ -342,7 +342,7 @@ def test_benchmark_refuses_too_few_rounds_and_unknown_scenarios(capsys: pytest.C
         (tune_bippo.main, ["--results-dir"]),
         (benchmark.main, ["null-clients", "--json"]),
         (benchmark.main, ["rl", "--results-dir"]),
-        (report.main, ["--macs"]),
+        (report.main, ["study", "--collect"]),
     ],
 )
 def test_a_file_in_the_place_of_a_folder_is_said_before_anything_is_run(command, tmp_path, capsys):

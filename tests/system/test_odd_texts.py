@@ -21,11 +21,9 @@ from row_factory import make_rows, write_trial
 from experiments import tune_bippo
 from experiments.report import command
 from experiments.report.figure_text import as_drawn
-from experiments.report.figures.classes import class_names
-from experiments.report.markdown import code, plain
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
-from experiments.report.tables import markdown_table, text_table
+from experiments.report.tables import code, markdown_table, plain, text_table
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.naming import printable
 from experiments.results.run_info import RunInfo, write_run_info
@@ -111,19 +109,13 @@ def test_a_study_of_odd_names_has_a_report_and_no_warnings(tmp_path: Path, monke
         report = build_report(tmp_path)
         path, _ = write_report(report, tmp_path)
     shown = {text.get_text() for figure in figures for text in figure.findobj(Text)}
-    assert {r" _hidden.make (n = 1 seed)", r"\$\frac\$ (n = 1 seed)", "class 2", r"US\$ and CA\$"} <= shown
+    assert {r" _hidden.make (n = 1 seed)", r"\$\frac\$ (n = 1 seed)"} <= shown
     text = path.read_text(encoding="utf-8")
-    assert (
-        "class 2 is 猫" in text and r"| a\|b | 1 |" in text and r"| \`\<b> | 1 |" in text and r"| \$\\frac\$ |" in text
-    )
+    assert "猫: 9" in text and r"US\$ and CA\$: 9" in text
+    assert r"| a\|b | 1 |" in text and r"| \`\<b> | 1 |" in text and r"| \$\\frac\$ |" in text
     assert "\x1b" not in text and "- command: `` `x` | y ``" in text
     assert all(line.isprintable() for line in report.text().splitlines())
     plt.close("all")
-
-
-def test_a_class_that_the_font_lacks_has_its_number() -> None:
-    record = FederationRecord(["owl", "猫"], 1, ModelRecord("cnn", 1, 1), [ClientRecord(0, {"0": 1}, 1e9, 1.0)])
-    assert class_names(record) == ["owl", "class 1"]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437", "latin-1"])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from experiments.benchmark.rl.rows import BIPPO, CENTRAL, STOCK, Measurement
-from experiments.report.plots import STYLES, Style, clients_axis, curve, plain_axes
+from experiments.report.plots import plain_axes
+from experiments.report.styles import Style, style_at
 
 
 class Line(NamedTuple):
@@ -23,10 +24,10 @@ class Line(NamedTuple):
 
 
 LINES = (
-    Line("stock RLlib", STYLES["fedavg"], lambda row: row.rl_ms, STOCK),
-    Line("central network", STYLES["fppo"], lambda row: row.rl_ms, CENTRAL),
-    Line("BIPPO", STYLES["bippo"], lambda row: row.rl_ms, BIPPO),
-    Line("bare kernel", STYLES["poca"], lambda row: row.kernel_ms, BIPPO),
+    Line("stock RLlib", style_at(1), lambda row: row.rl_ms, STOCK),
+    Line("central network", style_at(5), lambda row: row.rl_ms, CENTRAL),
+    Line("BIPPO", style_at(0), lambda row: row.rl_ms, BIPPO),
+    Line("bare kernel", style_at(6), lambda row: row.kernel_ms, BIPPO),
 )
 
 
@@ -50,8 +51,12 @@ def _draw(axes: Axes, rows: Sequence[Measurement]) -> None:
     for line in LINES:
         shown = [row for row in rows if row.case.implementation == line.implementation]
         values = [line.value(row) or float("nan") for row in shown]
-        curve(axes, [row.case.num_clients for row in shown], values, line.style, line.label)
-    clients_axis(axes, list(dict.fromkeys(row.case.num_clients for row in rows)))
+        look: dict[str, Any] = {"color": line.style.color, "dashes": line.style.dashes, "marker": line.style.marker}
+        axes.plot([row.case.num_clients for row in shown], values, linewidth=1.8, label=line.label, **look)
+    clients = list(dict.fromkeys(row.case.num_clients for row in rows))
+    axes.set(xscale="log", xlabel="clients")
+    axes.set_xticks(clients, [f"{n:,}" for n in clients])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(LogLocator(numticks=12))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

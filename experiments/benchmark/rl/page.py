@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.benchmark.result import Row, as_text
 from experiments.benchmark.rl.figure import overhead_figure
 from experiments.benchmark.rl.rows import BIPPO, CENTRAL, PRIOR, STOCK, Case, Measurement
-from experiments.report.plots import save_figure
+from experiments.report.plots import save_image
 from experiments.report.tables import Record, markdown_table
 
 NAMES = {BIPPO: "BIPPO", PRIOR: "with prior", CENTRAL: "central network", STOCK: "stock RLlib"}
@@ -24,7 +24,8 @@ def write_report(rows: Sequence[Measurement], command: str, folder: Path) -> lis
     tables = (case_table(rows, TIME_COLUMNS), case_table(rows, SIZE_COLUMNS), ratios_table(rows), macs_table())
     page = folder / "overhead.md"
     page.write_text("\n\n".join([f"`{command}`", *tables]) + "\n", encoding="utf-8")
-    return [page, *save_figure(overhead_figure(rows), folder, "overhead")]
+    save_image(overhead_figure(rows), folder, "overhead", "RL time per round over clients")
+    return [page, folder / "overhead.png", folder / "overhead.svg"]
 
 
 def case_table(rows: Sequence[Measurement], columns: Sequence[str]) -> str:
@@ -40,7 +41,7 @@ def ratios_table(rows: Sequence[Measurement], to_table: Format = markdown_table)
 
 def macs_table() -> str:
     """MACs of the networks, as Markdown."""
-    from experiments.report.macs_page import networks_table  # loads torch, which takes seconds
+    from experiments.report.macs import networks_table  # loads torch, which takes seconds
 
     return markdown_table(networks_table())
 

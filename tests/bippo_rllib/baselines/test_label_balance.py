@@ -11,8 +11,8 @@ import envs
 from bippo_rllib.baselines.label_balance import LabelBalance
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
-from experiments.report.groups import method_name
 from experiments.report.metrics import method_label
+from experiments.report.styles import method_name
 
 
 def score_of(counts):

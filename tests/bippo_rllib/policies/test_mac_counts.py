@@ -15,15 +15,13 @@ from bippo_rllib import BippoConfig
 from bippo_rllib.baselines.central.policy import CentralPolicy
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
-from experiments.methods import METHODS
+from envs.training.models import build_model, num_parameters
 from experiments.report import command, macs
-from experiments.report.macs_page import fl_models, methods_macs
 from experiments.report.numbers import power_of_ten
 from experiments.report.results import read_results
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, write_run_info
 from experiments.results.selector_network import SelectorNetwork
-from experiments.study.selector_macs import network_of
 
 RECORD = FederationRecord(
     ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]
@@ -52,28 +50,22 @@ def test_a_convolution() -> None:
     assert count_macs(torch.nn.Conv2d(3, 8, 3, padding=1), torch.zeros(1, 3, 10, 10)) == 3 * 8 * 9 * 100
 
 
-def test_ratios_to_the_central_networks() -> None:
-    assert [int(macs.central_ratio(n)) for n in (20, 48, 1000)] == [14, 33, 692]
-
-
-def test_federated_models() -> None:
-    models = fl_models()
-    # 1,200 samples, 5 epochs, forward and twice that backward.
-    assert models["fashion-mnist"] == (ModelRecord("cnn", 431_080, 2_293_000), 3 * 2_293_000 * 1200 * 5)
-    assert models["cifar10"][0] == ModelRecord("resnet18", 11_173_962, 555_422_720)
-
-
-def test_defaults_are_the_algorithms() -> None:
-    config = BippoConfig()
-    assert (config.num_epochs, config.hidden_size) == (macs.RL_EPOCHS, macs.HIDDEN_SIZE)
+@pytest.mark.parametrize(
+    ("model", "shape", "expected"),
+    [("cnn", (1, 28, 28), (431_080, 2_293_000)), ("resnet18", (3, 32, 32), (11_173_962, 555_422_720))],
+)
+def test_federated_models(model: str, shape: tuple[int, ...], expected: tuple[int, int]) -> None:
+    built = build_model(model, shape, 10).eval()
+    assert (num_parameters(built), count_macs(built, torch.zeros(1, *shape))) == expected
 
 
 def test_a_round_of_each_kind_of_method() -> None:
     # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
     trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
+    networks = SelectorNetwork(False, 8, 128, True), SelectorNetwork(True, 8, 128, True), None
     bippo, fppo, poc = (
-        macs.round_macs(name, pd.DataFrame(trial), RECORD, macs.recorded_network(None, name, ""))
-        for name, trial in zip(("bippo", "fppo", "poc"), trials, strict=True)
+        macs.round_macs(name, pd.DataFrame(trial), RECORD, network)
+        for name, trial, network in zip(("bippo", "fppo", "poc"), trials, networks, strict=True)
     )
     assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
     assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
@@ -90,25 +82,23 @@ def test_training_scales_with_participants_and_settings() -> None:
     assert one.fl_training is None
 
 
-def test_figures_of_the_page_and_powers_of_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--macs", str(tmp_path / "page")]) == 0
-    text = (tmp_path / "page" / "macs.md").read_text()
-    assert "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |" in text
-    assert (tmp_path / "page" / "macs.svg").exists()
+def test_the_command_prints_what_networks_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--macs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "| 20 | 1,664 | 23,424 | 14.1× | 798,720 | 79,872 | 1,124,352 |"
+    assert lines[-1] == "| 1,000 | 1,664 | 1,152,384 | 692.5× | 39,936,000 | 3,993,600 | 2,765,721,600 |"
     assert power_of_ten(8.33e12) == "8.3·10¹²"
 
 
-def test_searched_networks_and_a_missing_critic_are_counted(tmp_path: Path) -> None:
-    settings = {"": "bippo-r", "hidden_size=32 lr=0.1": "bippo", "hidden_size=64 use_critic=False": "bippo"}
-    for setting, method in settings.items():
-        write_trial(tmp_path, make_rows([0.5] * 2, method, setting=setting))
-    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, ["bippo", "bippo-r"], [7], search={"lr": "uniform(0, 1)"}))
-    found = methods_macs(read_results([tmp_path]))
-    assert [(each.method, each.network) for each in found] == [
-        ("bippo", policy_macs(hidden_size=32)),
-        ("bippo", policy_macs(hidden_size=64, critic=False)),
-        ("bippo-r", 896),
-    ]
+def test_networks_of_a_search_are_counted_by_setting(tmp_path: Path) -> None:
+    for size in (32, 64):
+        write_trial(tmp_path, make_rows([0.5] * 2, "bippo", setting=f"hidden_size={size}"))
+    networks = {"bippo": [SelectorNetwork(False, 8, size, size == 32) for size in (32, 64)]}
+    draws = [{"hidden_size": "32"}, {"hidden_size": "64"}]
+    search = {"search": {"hidden_size": "choice([32, 64])"}, "draws": draws, "networks": networks}
+    write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, ["bippo"], [7], **search))
+    expected = {policy_macs(hidden_size=32), policy_macs(hidden_size=64, critic=False)}
+    assert {each.network for each in macs.methods_macs(read_results([tmp_path]))} == expected
 
 
 def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) -> None:
@@ -118,7 +108,7 @@ def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) 
     networks = {"mine.turn": [None], "mine.small": [small], "mine.central": [central]}
     methods = ["mine.turn", "mine.small", "mine.central", "mine.older"]
     write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, methods, [7], networks=networks))
-    found = {each.method: (each.network, each.rl_training) for each in methods_macs(read_results([tmp_path]))}
+    found = {each.method: (each.network, each.rl_training) for each in macs.methods_macs(read_results([tmp_path]))}
     passes = policy_macs(hidden_size=32, critic=False), central_policy_macs(2)
     assert found == {
         "mine.turn": (None, None),
@@ -128,12 +118,5 @@ def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) 
     }
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_networks_that_are_known_by_name_are_those_of_the_configuration(method: str) -> None:
-    assert macs.recorded_network(None, method, "") == network_of(METHODS[method].make_config())
-
-
-@pytest.mark.parametrize("setting", ["num_epochs=[1]", "num_epochs=0", "hidden_size='x'", "num_epochs=1e99"])
-def test_a_setting_that_no_network_has_is_refused_in_one_line(setting: str) -> None:
-    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
-        macs.recorded_network(None, "bippo", setting)
+def test_the_table_counts_the_epochs_of_the_algorithm() -> None:
+    assert BippoConfig().num_epochs == macs.RL_EPOCHS

@@ -21,6 +21,7 @@ from experiments.report.tables import markdown_table, text_table
 from experiments.results.checkpoints import write_manifest
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, add_warmup_energy, load_run_info, read_run_info, write_run_info
+from experiments.results.selector_network import SelectorNetwork
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision
 
 INFO = RunInfo(
@@ -194,15 +195,20 @@ def test_paper_figures_stand_beside_ours(tmp_path: Path, blank_figures: None) ->
 def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path: Path, blank_figures: None) -> None:
     for method, seed in (("bippo", 7), ("bippo", 28), ("fedavg", 7), ("fedavg", 28)):
         write_trial(tmp_path, make_rows(HIGH, method, seed))
-    write_run_info(tmp_path, dataclasses.replace(INFO, federation_record=RESOLVED))
+    networks = {"bippo": [SelectorNetwork(central=False, epochs=8, hidden_size=128, critic=True)], "fedavg": [None]}
+    write_run_info(tmp_path, dataclasses.replace(INFO, federation_record=RESOLVED, networks=networks))
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     figures = re.findall(r"!\[[^]]+\]\((\w+)\.png\)", text)
-    assert figures == ["accuracy", "distribution", "energy", "selection", "classes", "macs"]
+    assert figures == ["accuracy", "energy", "selection"]
     assert all((tmp_path / f"{name}.{kind}").exists() for name in figures for kind in ("png", "svg"))
     assert (
         "| ippo |" not in text and "| fedavg − bippo | 7, 28 | 1–12 | 0.000 ± 0.000 [0.000, 0.000] | 0 of 2 |" in text
     )
+    # Both seeds: 0.9 in all rounds.
+    assert "| method | 1–10 | 11–12 | quartiles |" in text
+    assert "| bippo | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.900–0.900 |" in text
+    assert "| 0 | 50 | 700 | 1 J | 2 | zero: 30, one: 20 |" in text
     # Client 1, with one label, trains alone in every round.
     assert "| bippo | 1.00 | 1.0 | 0 % | 100 % | 0 % |" in text
     # RL: 1 sample x 8 epochs x 3 x 1,664; FL: 40 samples x 5 epochs x 3 x 100 = 60,000.
@@ -222,6 +228,28 @@ def test_energy_of_probing_is_named_where_it_was_charged(tmp_path: Path, blank_f
     assert "Part of the energy that was spent on probing: poc 25.0 %." in path.read_text()
 
 
+def test_a_study_may_have_a_name_and_another_target(tmp_path: Path, blank_figures: None) -> None:
+    write_trial(tmp_path, make_rows([0.5] * 10 + [0.7] * 10))
+    assert command.main([str(tmp_path), "--name", "My own", "--target", "0.7"]) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert text.startswith("# My own: ") and "rounds to 70 %" in text and "| bippo | 1 | 0.600 | 20.0 |" in text
+
+
+def test_custom_data_is_not_called_by_the_scenario(tmp_path: Path) -> None:
+    write_trial(tmp_path, make_rows(HIGH))
+    assert _with_info(tmp_path).heading.startswith("digits: ")
+    custom = dataclasses.replace(INFO, federation={"dataset": "mine:load"})
+    assert _with_info(tmp_path, custom).heading.startswith("mine:load: ")
+
+
+@pytest.mark.parametrize("file", ["run.json", "bippo-seed7/rows.parquet"])
+def test_a_file_of_a_study_names_the_folder(tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trial(tmp_path / "study", make_rows(HIGH))
+    write_run_info(tmp_path / "study", INFO)
+    assert command.main([str(tmp_path / "study" / file)]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(f" {tmp_path / 'study'}")
+
+
 def test_churn_is_in_the_heading(tmp_path: Path) -> None:
     trial = make_rows(HIGH)
     for row in trial[6:]:
@@ -233,12 +261,9 @@ def test_churn_is_in_the_heading(tmp_path: Path) -> None:
 def test_one_client_and_one_round_are_singular(tmp_path: Path, blank_figures: None) -> None:
     alone = {"num_clients": 1, "clients": [0], "trained": [0], "costs_j": [2.0], "scenario": "fashion-mnist"}
     write_trial(tmp_path, make_rows([0.5], **alone))
-    write_run_info(
-        tmp_path,
-        dataclasses.replace(
-            INFO, scenario="fashion-mnist", federation_record=dataclasses.replace(RESOLVED, clients=CLIENTS[:1])
-        ),
-    )
+    record = dataclasses.replace(RESOLVED, clients=CLIENTS[:1])
+    info = dataclasses.replace(INFO, federation={}, scenario="fashion-mnist", federation_record=record)
+    write_run_info(tmp_path, info)
     path, _ = write_report(build_report(tmp_path), tmp_path)
     text = path.read_text()
     assert text.startswith("# fashion-mnist: 1 client, 1 round, seed 7\n") and "here 1 round was run" in text
@@ -276,7 +301,7 @@ def test_folders_that_do_not_belong_together_are_refused_in_one_line(
 def test_against_needs_churn_or_pretraining(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_trial(tmp_path, make_rows(HIGH))
     assert command.main([str(tmp_path), "--against", str(tmp_path)]) == 2
-    assert "nobody joins or leaves" in capsys.readouterr().err
+    assert "--against" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("resolved", [None, RESOLVED])

@@ -1,27 +1,47 @@
-"""Rows by method: what is drawn or listed together, under which name and in which style."""
+"""How methods are named and drawn, and the rows of each of them."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.colors import to_hex, to_rgb
 
-from experiments.methods import is_reference
+from experiments.methods import METHODS, is_reference
 from experiments.report.figure_text import as_drawn
 from experiments.report.metrics import marked, method_label, one_trial_per_seed, short_setting
-from experiments.report.plots import REFERENCE_STYLE, STYLES, Style
 from experiments.results.naming import pluralize
 
+GREY = "#555555"
 _NAMES = {
-    **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r")},
+    **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r", "bippo-s")},
     **{"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "rep": "Rep", "oort": "Oort"},
     **{"cyclic": "Cyclic", "fedcbs": "Fed-CBS", "bandit": "Bandit", "greedyfed": "GreedyFed"},
     **{"hics": "HiCS-FL", "fedcor": "FedCor", "normfilter": "Norm filter"},
     **{"bippo-greedy": "BIPPO greedy", "ippo-odds": "IPPO odds"},
 }
+
+
+class Style(NamedTuple):
+    """Colour, dash pattern and marker."""
+
+    color: str
+    dashes: tuple[float, ...]
+    marker: str
+
+
+#: Okabe-Ito's colours and a purple, dashes and markers: as their numbers have no common factor, 616 methods differ.
+_COLORS = ("#0072B2", "#D55E00", "#7A3DB8", "#009E73", "#E69F00", "#CC79A7", "#000000", "#56B4E9")
+_DASHES = ((), (5, 2), (1.5, 1.5), (8, 2, 1.5, 2), (3, 1.5), (8, 2, 1.5, 2, 1.5, 2), (12, 3))
+_MARKERS = ("o", "s", "p", "^", "v", "D", "X", "P", "<", "h", "8")
+#: Of a bound that is no method.
+REFERENCE_STYLE = Style(GREY, (5, 3), "")
+
+
+def style_at(place: int) -> Style:
+    """Returns the style of the method at a place in a list; neighbours differ in colour, dashes and marker."""
+    return Style(_COLORS[place % len(_COLORS)], _DASHES[place % len(_DASHES)], _MARKERS[place % len(_MARKERS)])
 
 
 class Group(NamedTuple):
@@ -50,7 +70,7 @@ class Group(NamedTuple):
 
 
 def method_name(method: str) -> str:
-    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``; a user's method as it is.
+    """Returns the printed name: FedAvg for ``fedavg``, BIPPO for ``bippo``; a custom method as it is.
 
     A method that is told what no real client would give away has a mark.
     """
@@ -68,24 +88,20 @@ def groups(rows: pd.DataFrame) -> list[Group]:
 
 
 def _styles(names: Sequence[str]) -> list[Style]:
-    """Each method's own; where every method stands twice, the second of it lighter, with dots and no hatch.
+    """A style per name: that of the method's place among all methods, custom ones after them.
 
-    A method that is not known takes one that no other has. Where methods stand more often, as in a search: the styles
-    in turn.
+    Where every method stands twice, as in two studies, the second of it is lighter and dotted. Where methods stand more
+    often, as in a search, each setting has the style of its place.
     """
     repeats = [names[:place].count(name) for place, name in enumerate(names)]
     if any(repeats) and any(names.count(name) != 2 for name in names):
-        return list(itertools.islice(itertools.cycle(STYLES.values()), len(names)))
-    spare = itertools.cycle([STYLES[name] for name in reversed(STYLES) if name not in names] or [REFERENCE_STYLE])
-    own = {
-        name: REFERENCE_STYLE if is_reference(name) else STYLES.get(name) or next(spare)
-        for name in dict.fromkeys(names)
-    }
+        return [style_at(place) for place in range(len(names))]
+    known = list(dict.fromkeys([*METHODS, *names]))
+    own = {name: REFERENCE_STYLE if is_reference(name) else style_at(known.index(name)) for name in names}
     return [_lighter(own[name]) if again else own[name] for name, again in zip(names, repeats, strict=True)]
 
 
 def _lighter(style: Style) -> Style:
     """Half way to white."""
     red, green, blue = to_rgb(style.color)
-    color = to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2))
-    return style._replace(color=color, dashes=(1, 1.5), hatch="")
+    return style._replace(color=to_hex(((1 + red) / 2, (1 + green) / 2, (1 + blue) / 2)), dashes=(1, 1.5))

@@ -12,9 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.report import plots
-from experiments.report.groups import Group, groups
 from experiments.report.numbers import EnergyUnit, energy_unit
-from experiments.report.plots import GREY
+from experiments.report.styles import GREY, Group, groups
 
 _BUDGET_DASHES = (0, (4, 2))
 
@@ -23,9 +22,7 @@ def energy_figure(rows: pd.DataFrame, title: str) -> Figure:
     """Returns the energy of each round: mean over seeds, lowest to highest seed as a band, and the budget."""
     drawn, top = groups(rows), rows[["energy_j", "budget_j"]].replace(np.inf, 0.0).to_numpy().max()
     unit = energy_unit([top])
-    figure, panels = plots.panels(
-        len(drawn), f"energy ({unit.name})", width_in=(7.2, 10.6), height_in=1.75, margin_in=0.8
-    )
+    figure, panels = plots.panels(len(drawn), f"energy ({unit.name})", (7.2, 10.6), height_in=1.75, margin_in=0.8)
     for axes, group in zip(panels, drawn, strict=True):
         _draw(axes, group, unit)
         plots.mark_churn(axes, group.rows, above=True)
@@ -37,12 +34,11 @@ def energy_figure(rows: pd.DataFrame, title: str) -> Figure:
 
 def _draw(axes: Axes, group: Group, unit: EnergyUnit) -> None:
     by_round = (group.rows[["energy_j", "budget_j"]] * unit.per_joule).groupby(group.rows["round"])
-    mean, low, high = (getattr(by_round["energy_j"], of)() for of in ("mean", "min", "max"))
-    rounds = mean.index.to_numpy()
+    energy, budget = by_round["energy_j"].agg(["mean", "min", "max"]), by_round["budget_j"].max()
     if group.num_seeds > 1:
+        rounds, low, high = energy.index, energy["min"], energy["max"]
         axes.fill_between(rounds, low, high, color=group.style.color, alpha=0.22, linewidth=0, step="mid")
-    axes.step(rounds, mean, where="mid", color=group.style.color, linewidth=1.2)
-    budget = by_round["budget_j"].max()
+    axes.step(energy.index, energy["mean"], where="mid", color=group.style.color, linewidth=1.2)
     if np.isfinite(budget).all():
         axes.plot(budget.index, budget, color="black", linewidth=1.1, linestyle=_BUDGET_DASHES)
     axes.set_title(f"{group.name} ({group.seeds})", loc="left", fontsize=9)
