@@ -44,12 +44,12 @@ class Bippo(LateEvaluationPPO):
 
     @classmethod
     def get_default_config(cls) -> BippoConfig:
-        """A fresh ``BippoConfig``."""
+        """Returns a new ``BippoConfig``."""
         return BippoConfig()
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
-        """As PPO's, and a bundle for each actor of the environment, see ``BippoConfig.env_resources``.
+        """Overrides PPO's to add a bundle for each Ray actor of the environment, see ``BippoConfig.env_resources``.
 
         Args:
             config: A ``BippoConfig``, or settings of one as a dict. With an ``evaluation_interval`` there are two
@@ -60,17 +60,17 @@ class Bippo(LateEvaluationPPO):
         return PlacementGroupFactory([*request.bundles, *bundles], strategy=request.strategy) if bundles else request
 
     def setup(self, config: AlgorithmConfig) -> None:
-        """As PPO's; env runner and learner then share one policy bank, so there are no weights to sync."""
+        """Overrides PPO's to let env runner and learner share one policy bank, so that no weights are copied."""
         super().setup(config)
         self.env_runner.module = self.learner.module
         if self.config.evaluation_interval:
             self._make_evaluation_env_runner()
 
     def training_step(self) -> None:
-        """One environment step, then one update of the policies whose batch is full.
+        """Makes one environment step, then updates the policies whose batch is full.
 
-        Not PPO's: that one finds the weights to sync by the policies named in the learner's metrics, and ours are
-        aggregates.
+        Overrides PPO's, which copies the weights of the policies that the learner's metrics name: here metrics are
+        aggregates over policies.
         """
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             episodes = self.env_runner.sample()
@@ -80,11 +80,11 @@ class Bippo(LateEvaluationPPO):
             self.metrics.aggregate(results, key=LEARNER_RESULTS)
 
     def evaluate(self, parallel_train_future: None = None) -> Any:
-        """Runs ``evaluation_duration`` episodes, one by default, in an environment of their own, and learns nothing.
+        """Runs ``evaluation_duration`` episodes, one by default, in a separate environment; nothing is learned.
 
         Selections are greedy unless ``evaluation_config`` sets ``explore``, and then at its ``epsilon``, if it has one.
-        Policies and connector pieces are copies of the training run's, whose episode, generators and epsilon stay as
-        they are. Each evaluation begins with the same ``reset(seed=...)``, if there is a seed.
+        Policies and connectors are copies of the training run's, whose episode, generators and epsilon stay as
+        they are. With a seed, each evaluation starts with the same ``reset(seed=...)``.
 
         Args:
             parallel_train_future: Always None, as evaluation runs in this process.
@@ -105,19 +105,19 @@ class Bippo(LateEvaluationPPO):
         prepare_evaluation(self.eval_env_runner, self.env_runner)
 
     def add_module(self, module_id: str, module_spec: None = None, **kwargs: Any) -> None:
-        """Adds a fresh policy; the others keep their weights, moments and buffers bit for bit.
+        """Adds a new policy; the others keep their weights, moments and buffers bit for bit.
 
         Args:
             module_id: Its id.
-            module_spec: Not taken: policies are all built alike.
-            **kwargs: Likewise.
+            module_spec: Unsupported, must be None: all policies have the same form.
+            **kwargs: Unsupported; RLlib's other arguments.
         """
         if module_spec is not None or kwargs:
-            raise ValueError("BIPPO builds all policies alike; call add_module with the policy's id only")
+            raise ValueError("all policies of BIPPO have the same form; call add_module with the id of the policy only")
         self._independent_trainer().add_policies([module_id])
 
     def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Removes a policy that no live agent uses. The running episode continues; RLlib's own method resets it.
+        """Removes a policy that no live agent uses. The running episode continues; RLlib's method would reset it.
 
         Raises:
             ValueError: If there is no such policy, or a live agent uses it.
@@ -126,7 +126,7 @@ class Bippo(LateEvaluationPPO):
         if module_id not in trainer.policies.slots:
             raise ValueError(f"there is no policy {module_id!r} to remove; see algo.bank.slots")
         if isinstance(self.env_runner, BippoEnvRunner) and module_id in self.env_runner.live_policies:
-            raise ValueError(f"policy {module_id!r} is that of a live agent; remove it when the agent has left")
+            raise ValueError(f"a live agent acts with policy {module_id!r}; remove it when the agent has left")
         trainer.remove_policy(module_id)
 
     def _independent_trainer(self) -> PolicyTrainer:
@@ -135,10 +135,10 @@ class Bippo(LateEvaluationPPO):
         return self.learner.trainer
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``, also one of another env runner, which logs the selection in another way.
+        """Restores the state that ``get_state`` returned, also under another env runner class.
 
         Raises:
-            ValueError: If it does not fit, such as that of other agents. The algorithm is then as it was.
+            ValueError: If the state does not fit, such as one of other agents. The algorithm is unchanged then.
         """
         learner, saved = self.learner, state.get(COMPONENT_LEARNER_GROUP, {}).get(COMPONENT_LEARNER, {})
         learner.check_state(saved)
@@ -147,7 +147,7 @@ class Bippo(LateEvaluationPPO):
         self.metrics.delete(ENV_RUNNER_RESULTS, SELECTION, key_error=False)
 
     def save_to_path(self, path: str | Path | None = None, *, filesystem: Any = None, **kwargs: Any) -> str:
-        """As RLlib's, and in the same folder what ``ClientSelector.load`` reads; a local path may be relative.
+        """Overrides RLlib's to save the file that ``ClientSelector.load`` reads, too; a local path may be relative.
 
         Returns:
             The folder, an absolute path.
@@ -167,10 +167,10 @@ class Bippo(LateEvaluationPPO):
     ) -> None:
         """Restores a checkpoint, or only the ``component`` that was saved in the folder; a local path may be relative.
 
-        RLlib's restores one component after the other as it reads them, so that what does not fit is found too late.
+        Overrides RLlib's, which restores each component as soon as it is read, before the others are checked.
 
         Raises:
-            ValueError: If it does not fit, such as that of other agents. The algorithm is then as it was.
+            ValueError: If the checkpoint does not fit, such as one of other agents. The algorithm is unchanged then.
         """
         folder, filesystem = located(absolute(path, filesystem), filesystem)
         owner = component_of(self, component)
@@ -178,53 +178,52 @@ class Bippo(LateEvaluationPPO):
 
     @classmethod
     def from_checkpoint(cls, path: Any, filesystem: Any = None, **kwargs: Any) -> Bippo:
-        """As RLlib's, and a local path may be relative."""
+        """Overrides RLlib's to accept a relative local path."""
         return super().from_checkpoint(absolute(path, filesystem), filesystem, **kwargs)
 
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
-        """Starts from the policies of another run with the same clients, whatever it was trained on.
+        """Loads the policies of another run with the same clients, whatever it was trained on.
 
         Actors and critics become those of the checkpoint, bit for bit. Adam's moments, waiting participations and the
-        prior's records start afresh. Call it before the first ``train()``; ``from_checkpoint`` is
-        what resumes a run.
+        prior's records are reset. Call it before the first ``train()``; ``from_checkpoint`` resumes a run.
 
         Args:
             path: A checkpoint, as ``save_to_path`` or Tune wrote it; only the arrays of its policies are read.
-            epsilon: Exploration rate to start from; ``epsilon_min`` by default, as what was learned is to be used.
+            epsilon: Exploration rate to start from; ``epsilon_min`` by default, so that the policies are used.
 
         Raises:
-            ValueError: If it holds no policies, or those of other clients, of another hidden size or observation
-                length; the message names both sides.
+            ValueError: If the checkpoint holds no policies, or policies of other clients, of another hidden size or
+                observation length.
         """
         saved, learner = read_policies(path), self.learner
         if isinstance(self.env_runner, BippoEnvRunner):
-            self.env_runner.begin()  # a central network is for whoever is there
+            self.env_runner.start_episode()  # a central network is made for the live clients
         saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
         self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
 
     @property
     def learner(self) -> StepLearner:
-        """The learner, which is in this process."""
+        """The learner, which runs in this process."""
         return next(iter(self.learner_group.foreach_learner(lambda learner: learner))).get()
 
     @property
     def bank(self) -> PolicyBank | MultiRLModule:
-        """All policies; with ``CentralPPOConfig`` the module of its one network, under its id."""
+        """All policies; with ``CentralPPOConfig`` a ``MultiRLModule`` that holds the central network."""
         return self.env_runner.module
 
     @property
     def sampler(self) -> BudgetSampler:
-        """The budget sampler in use."""
+        """The budget sampler of the training run."""
         return self.env_runner.sampler_connector.sampler
 
     @property
     def parallel_env(self) -> ParallelEnv | MultiAgentEnv:
-        """The environment itself, out of RLlib's wrappers."""
+        """The environment without RLlib's wrappers."""
         env = environment_in(self.env_runner.env)
         return env.parallel_env if isinstance(env, ParallelEnvAdapter) else env
 
     @property
     def env_seconds(self) -> float:
-        """Wall-clock seconds spent inside the ``ParallelEnv`` so far; NaN for another kind of environment."""
+        """Wall-clock seconds spent in the ``ParallelEnv``; NaN for another kind of environment."""
         return getattr(environment_in(self.env_runner.env), "seconds", math.nan)

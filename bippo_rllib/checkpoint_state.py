@@ -11,12 +11,12 @@ from ray.rllib.utils.checkpoints import Checkpointable
 
 
 def read_state(owner: Checkpointable, path: str, filesystem: FileSystem) -> dict[str, Any]:
-    """Reads what ``owner.set_state`` takes: its own state, and by name the states of its components.
+    """Reads the state that ``owner.set_state`` restores, with the states of its components under their names.
 
     Args:
-        owner: What is to be restored. It is not changed.
+        owner: The object to restore; it is not changed.
         path: Its folder. Components without a folder are left out, as in RLlib's ``restore_from_path``.
-        filesystem: Where that is.
+        filesystem: File system of the folder.
 
     Raises:
         FileNotFoundError: If the folder or the state in it is missing.
@@ -35,12 +35,14 @@ def component_of(owner: Checkpointable, name: str | None) -> Checkpointable:
     """Returns the component that RLlib calls ``name``, such as ``learner_group/learner``; ``owner`` itself for None.
 
     Raises:
-        ValueError: If there is none; the message lists those that there are.
+        ValueError: If there is no such component; the message lists the known ones.
     """
     for part in name.split("/") if name else ():
         components = dict(owner.get_checkpointable_components())
         if part not in components:
-            raise ValueError(f"there is no component {name!r}: {part!r} is none of {sorted(components)}")
+            raise ValueError(
+                f"there is no component {name!r}: expected one of {sorted(components)} in place of {part!r}"
+            )
         owner = components[part]
     return owner
 

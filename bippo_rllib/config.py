@@ -1,4 +1,4 @@
-"""``BippoConfig``: where each piece plugs into RLlib."""
+"""``BippoConfig``: the RLlib configuration that builds runner, learner, policies and connectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.selection.connector import BudgetSamplerConnector
-from bippo_rllib.selection.pipeline import find_piece, insert_scores, new_sampler_connector
+from bippo_rllib.selection.pipeline import find_connector, insert_scores, new_sampler_connector
 from bippo_rllib.selection_settings import SelectionSettings
 
 
@@ -73,12 +73,12 @@ class BippoConfig(SelectionSettings):
         self.disable_env_checking = True
         self.normalize_actions = False
         self.clip_actions = False
-        # Filled in from the environment's agents unless .multi_agent() says otherwise.
+        # By default one policy for each of the environment's agents, see get_multi_agent_setup.
         self.policies: dict[str, PolicySpec] = {}
         self.policy_mapping_fn = policy_of
 
     def get_evaluation_config_object(self) -> BippoConfig | None:
-        """As RLlib's, and greedy unless ``evaluation_config`` says otherwise."""
+        """Overrides RLlib's to turn exploration off unless ``evaluation_config`` sets it."""
         config = super().get_evaluation_config_object()
         if config is not None and "explore" not in (self.evaluation_config or ()):
             config.explore = False
@@ -92,17 +92,17 @@ class BippoConfig(SelectionSettings):
         per_policy_metrics: bool = NotProvided,
         **kwargs: Any,
     ) -> BippoConfig:
-        """As PPO's, and these of ours.
+        """Sets PPO's training settings and those of BIPPO.
 
         Args:
-            policy_batch_size: A policy is updated as soon as its client took part in this many steps.
+            policy_batch_size: A policy is updated as soon as its client has participated in this many steps.
             hidden_size: Hidden units of each actor and critic.
-            per_policy_metrics: Also report losses and advantages of each updated policy under its own id. The result
-                then grows with the number of policies.
+            per_policy_metrics: Also report losses and advantages of each updated policy under its id. The result then
+                grows with the number of policies.
             **kwargs: PPO's: ``lr, gamma, lambda_, clip_param, num_epochs, vf_loss_coeff, vf_clip_param,
-                entropy_coeff, grad_clip, use_critic``. Settings that would not be honoured are refused in ``validate``.
+                entropy_coeff, grad_clip, use_critic``. ``validate`` refuses settings that BIPPO does not honour.
         """
-        if "num_sgd_iter" in kwargs:  # RLlib's old name, under which -1 is the mark of not being given
+        if "num_sgd_iter" in kwargs:  # RLlib's old name, for which -1 means "not given"
             kwargs["num_epochs"] = kwargs.pop("num_sgd_iter")
         super().training(**kwargs)
         return self._set(
@@ -136,13 +136,13 @@ class BippoConfig(SelectionSettings):
 
     @property
     def not_learned_keys(self) -> tuple[str, str]:
-        """Info keys of the flags by which a step is not learned from."""
+        """Info keys of the flags that exclude a step from learning."""
         return self.failed_key, self.dropped_key
 
     def env_resources(self, *, bundles: Sequence[Mapping[str, float]]) -> BippoConfig:
-        """Reserves room in a Tune trial's placement group for Ray actors that the environment starts.
+        """Reserves resources in a Tune trial's placement group for Ray actors that the environment starts.
 
-        Without it such actors wait for resources that the trial itself keeps others from giving.
+        Without it the actors wait for ever for resources that Tune has given to trials.
 
         Args:
             bundles: Resources of each actor, such as ``[{"CPU": 1, "GPU": 0.5}] * 2``; an actor lives in one bundle.
@@ -155,11 +155,11 @@ class BippoConfig(SelectionSettings):
 
     @property
     def client_of(self) -> Callable[[Any], str]:
-        """Agent id -> the name under which a prior records its reports: that of its policy."""
+        """Maps an agent id to the client whose reports a prior records: the id of the agent's policy."""
         return policy_of if self.policy_mapping_fn is policy_of else PolicyOf(self.policy_mapping_fn)
 
     def validate(self) -> None:
-        """Checks our settings and refuses RLlib settings that BIPPO would not honour.
+        """Checks all settings, and refuses RLlib settings that BIPPO does not honour.
 
         Raises:
             ValueError: Naming the setting, its value and the remedy.
@@ -171,17 +171,17 @@ class BippoConfig(SelectionSettings):
         super().validate()
 
     def get_default_learner_class(self) -> type:
-        """``BippoLearner``."""
+        """Returns ``BippoLearner``."""
         return BippoLearner
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """``ClientPolicy``, an actor and a critic for one client; the bank stacks them."""
+        """Returns the specification of a ``ClientPolicy``: an actor and a critic for one client."""
         return RLModuleSpec(module_class=ClientPolicy)
 
     def get_multi_rl_module_spec(
         self, *, env: Any = None, spaces: Any = None, policy_dict: Any = None, **kwargs: Any
     ) -> MultiRLModuleSpec:
-        """A ``PolicyBank`` for all policies; no spec for each, which would cost O(N) copies of spaces."""
+        """Returns the specification of a ``PolicyBank`` for all policies; one for each would copy spaces N times."""
         policies = policy_dict or self.get_multi_agent_setup(env=env, spaces=spaces)[0]
         pairs = {p: (spec.observation_space, spec.action_space) for p, spec in policies.items()}
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
@@ -191,9 +191,9 @@ class BippoConfig(SelectionSettings):
         return bank_spec(pairs, hidden_size=self.hidden_size, seed=seed)
 
     def get_multi_agent_setup(self, *, policies: Any = None, env: Any = None, spaces: Any = None, **kwargs: Any) -> Any:
-        """One policy per entry of the environment's ``possible_agents``, unless ``.multi_agent`` names them.
+        """Returns one policy per entry of the environment's ``possible_agents``, unless ``.multi_agent`` names them.
 
-        Every policy shares this config; the stock method copies the whole config for each, O(N^2) in all.
+        All policies share this config; RLlib's method copies the whole config for each, O(N^2) in all.
         """
         if env is not None:
             pairs = policy_spaces(environment_in(env), self.policy_mapping_fn, policies or self.policies)
@@ -204,19 +204,19 @@ class BippoConfig(SelectionSettings):
         return specs, train if train is None or callable(train) else lambda policy_id, batch=None: policy_id in train
 
     def build_env_to_module_connector(self, env: Any = None, spaces: Any = None, device: Any = None) -> ConnectorV2:
-        """The stock pipeline for RLlib's own episodes; ``BippoEnvRunner`` works on arrays and needs none."""
+        """Builds RLlib's pipeline for ``EpisodeEnvRunner``; ``BippoEnvRunner`` works on arrays and needs none."""
         if issubclass(self.env_runner_cls, BippoEnvRunner):
             return EnvToModulePipeline(env.single_observation_space, env.single_action_space, connectors=[])
         if not self.policies and env is not None:
-            # In place, as Learner.add_module does it: this config is frozen by now.
+            # In place, as Learner.add_module does: the config is frozen already.
             names = policy_spaces(environment_in(env), self.policy_mapping_fn)
             self.policies.update({policy_id: PolicySpec() for policy_id in names})
         return super().build_env_to_module_connector(env=env, spaces=spaces, device=device)
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """The user's own pieces, ranking or prior, then the budget sampler, unless one of theirs is it.
+        """Builds the pipeline: the user's connectors, ranking or prior, and the budget sampler if it is not among them.
 
-        For RLlib's own episodes the stock pieces stand around them; on arrays these have nothing to do.
+        RLlib's default connectors are there for ``EpisodeEnvRunner`` only; arrays do not need them.
         """
         on_arrays = issubclass(self.env_runner_cls, BippoEnvRunner)
         with_defaults = self.add_default_connectors_to_module_to_env_pipeline
@@ -224,8 +224,8 @@ class BippoConfig(SelectionSettings):
         if on_arrays and with_defaults:
             config = self.copy(copy_frozen=False)
             config.add_default_connectors_to_module_to_env_pipeline = False
-        pipeline = super(BippoConfig, config).build_module_to_env_connector(env=env, spaces=spaces)
-        if with_defaults and find_piece(pipeline, BudgetSamplerConnector) is None:
+        pipeline = SelectionSettings.build_module_to_env_connector(config, env=env, spaces=spaces)
+        if with_defaults and find_connector(pipeline, BudgetSamplerConnector) is None:
             sampler = new_sampler_connector(self, self.client_of)
             pipeline.append(sampler) if on_arrays else pipeline.insert_before("NormalizeAndClipActions", sampler)
         insert_scores(pipeline, self, self.client_of)

@@ -1,4 +1,4 @@
-"""What a ``BippoConfig`` refuses by name: RLlib settings it does not honour, and values out of range."""
+"""Checks of a ``BippoConfig``: RLlib settings that are not honoured, values out of range, contradictions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bippo_rllib.runners.env_runner import BippoEnvRunner
 
 
 def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
-    """Refuses whatever would have no effect.
+    """Refuses settings that would have no effect.
 
     Args:
         config: A ``BippoConfig``.
         default: A fresh ``BippoConfig``.
 
     Raises:
-        ValueError: Naming the first setting BIPPO would not honour, its value, why, and what is possible.
+        ValueError: Naming the first such setting, its value, the reason, and what is possible.
     """
     _refuse_unknown_settings(config)
     known = vars(PPOConfig())
@@ -42,14 +42,14 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
 
 
 def _found(value: Any, default: Any, *also_fine: Any) -> str:
-    """The value that is refused, of a dict what differs, and what to use instead."""
+    """Formats the refused value, of a dict only the entries that differ, and the expected ones."""
     if isinstance(value, dict) and isinstance(default, dict):
         value, default = {key: entry for key, entry in value.items() if default.get(key) != entry}, {}
     return f"{reprlib.repr(value)} instead of {' or '.join(map(repr, (default, *also_fine)))}"
 
 
 def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
-    """RLlib sets whatever a dict names; ``class`` it leaves there itself, and Tune ``__stdout_file__`` and the like."""
+    """Refuses unknown names, which RLlib would set; ``class`` is RLlib's, ``__stdout_file__`` and the like Tune's."""
     known = vars(type(config)())
     for name in vars(config):
         if name not in known and name != "class" and not name.startswith("__"):
@@ -58,11 +58,11 @@ def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
 
 
 def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
-    """Env runner and learner may be a user's own, built on ours."""
+    """Checks that a custom env runner or learner is a subclass of BIPPO's."""
     runner, learner = config.env_runner_cls, config.learner_class
     if runner is None or not issubclass(runner, BaseEnvRunner):
         raise ValueError(
-            f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not keep to the budget; use "
+            f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not observe the budget; use "
             "BippoEnvRunner, EpisodeEnvRunner or a subclass of one."
         )
     base = config.get_default_learner_class()
@@ -73,12 +73,12 @@ def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     for name in HONOURED_ON_EPISODES.split():
         if getattr(config, name) != getattr(default, name):
             raise ValueError(
-                f"{name.strip('_')} is set, but BippoEnvRunner works on arrays and runs neither RLlib's own episodes "
-                "nor env-to-module pieces; use env_runners(env_runner_cls=EpisodeEnvRunner)."
+                f"{name.strip('_')} is set, but BippoEnvRunner works on arrays and has neither RLlib's episodes "
+                "nor env-to-module connectors; use env_runners(env_runner_cls=EpisodeEnvRunner)."
             )
 
 
-#: Setting -> (lowest, highest, whether the lowest itself is fine).
+#: Setting -> (lowest, highest, whether the lowest is included).
 _RANGES: dict[str, tuple[float, float, bool]] = {
     "lr": (0.0, math.inf, False),
     "gamma": (0.0, 1.0, True),

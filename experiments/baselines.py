@@ -13,7 +13,7 @@ from bippo_rllib.baselines.hics import HiCS
 from bippo_rllib.baselines.label_balance import LabelBalance
 from bippo_rllib.baselines.norm_filter import NormFilter
 from bippo_rllib.baselines.rule import Rule
-from bippo_rllib.baselines.rule_connector import RulePiece
+from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.update_matching import UpdateMatching
@@ -32,10 +32,10 @@ class RuleConfig(SelectorConfig):
         """The rule, for an environment, with the seed of its draws."""
         raise NotImplementedError
 
-    def new_piece(self, env: FederatedRounds) -> RulePiece:
+    def new_connector(self, env: FederatedRounds) -> RuleConnector:
         """The rule as a piece of the pipeline."""
         seed = None if self.seed is None else [self.seed, *b"rule"]
-        return RulePiece(self.new_rule(env, seed), client_of=policy_of)
+        return RuleConnector(self.new_rule(env, seed), client_of=policy_of)
 
 
 class CyclicConfig(RuleConfig):
@@ -89,7 +89,7 @@ class FedCBSConfig(SelectorConfig):
         super().__init__(algo_class)
         self.selection(sampler="odds", set_score=LabelBalance)
 
-    def new_piece(self, env: FederatedRounds) -> EvenSuggestions:
+    def new_connector(self, env: FederatedRounds) -> EvenSuggestions:
         """Even odds, so that the set score decides alone."""
         return EvenSuggestions()
 
@@ -97,13 +97,13 @@ class FedCBSConfig(SelectorConfig):
 class BanditConfig(SelectorConfig):
     """``bippo-s`` with a bandit in PPO's place, see ``BanditSuggestions``; rewards and reports must be those of it."""
 
-    piece_before = RepresentativenessPrior
+    connector_before = RepresentativenessPrior
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.selection(sampler="odds", outside_odds=1.0, set_score=UpdateMatching)
         self.selection(prior_weight=2.0, prior_only_lowers=True)
 
-    def new_piece(self, env: FederatedRounds) -> BanditSuggestions:
+    def new_connector(self, env: FederatedRounds) -> BanditSuggestions:
         """Suggestions from rewards."""
         return BanditSuggestions(client_of=policy_of)

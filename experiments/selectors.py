@@ -1,4 +1,4 @@
-"""Configurations whose selection is a piece of its own: Oort, and the oracle that methods are compared with."""
+"""Configurations whose selection is a connector: Oort, and the oracle that methods are compared with."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
 from bippo_rllib.baselines.oort import OortRanking
 from bippo_rllib.policies.agents import environment_in, policy_of
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names
 from envs.config import config_from
 
 
 class SelectorConfig(BippoConfig):
-    """A configuration that trains nothing and puts a piece before the budget sampler.
+    """A configuration that trains nothing and adds a connector before the budget sampler.
 
     Attributes:
-        piece_before: Which kind of piece it is put before.
+        connector_before: Class of the connector that it is inserted before.
     """
 
-    piece_before: type[ConnectorV2] = BudgetSamplerConnector
+    connector_before: type[ConnectorV2] = BudgetSamplerConnector
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.multi_agent(policies_to_train=[])
 
-    def new_piece(self, env: FederatedRounds) -> ConnectorV2:
-        """The piece, for an environment."""
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
+        """Makes the connector, for an environment."""
         raise NotImplementedError
 
     def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
-        """``BippoConfig``'s pipeline with the piece."""
+        """``BippoConfig``'s pipeline with the connector."""
         pipeline = super().build_module_to_env_connector(env=env, spaces=spaces)
-        pipeline.insert_before(self.piece_before, self.new_piece(environment_in(env).parallel_env))
+        pipeline.insert_before(self.connector_before, self.new_connector(environment_in(env).parallel_env))
         return pipeline
 
 
@@ -48,7 +48,7 @@ class OortConfig(SelectorConfig):
         super().__init__(algo_class)
         self.selection(sampler="greedy")
 
-    def new_piece(self, env: FederatedRounds) -> ConnectorV2:
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
         """Oort's order of the clients."""
         seed = None if self.seed is None else [self.seed, *b"oort"]
         return OortRanking(client_of=policy_of, seed=seed)
@@ -77,7 +77,7 @@ class OracleConfig(SelectorConfig):
                     f"{num_clients - 1}, such as oracle_clients=0,1,2"
                 )
 
-    def new_piece(self, env: FederatedRounds) -> ConnectorV2:
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
         """The mask of all other clients.
 
         Raises:
@@ -102,7 +102,7 @@ def good_clients(env: FederatedRounds) -> list[int]:
     return [client for client, own in enumerate(env.labels) if set(own) == labels and client not in wrong]
 
 
-class OnlyClients(SuggestionPiece):
+class OnlyClients(SuggestionConnector):
     """Makes every client but some no candidate; writes ``participation_suggestion``."""
 
     def __init__(self, names: Collection[str]) -> None:

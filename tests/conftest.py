@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup() -> None:
     """Makes building an algorithm three times as fast, and ending it at once.
 
-    RLlib finds the caller of each connector piece's constructor with ``inspect.stack()[1].frame``. That looks for the
+    RLlib finds the caller of each connector's constructor with ``inspect.stack()[1].frame``. That looks for the
     source of every frame there is, and below a test there are some forty of pytest's. ``algo.stop()`` waits for a
     thread that looks at the machine's load every 0.7 s, and ends by itself.
     """

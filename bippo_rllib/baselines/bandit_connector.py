@@ -10,10 +10,10 @@ import numpy as np
 
 from bippo_rllib.baselines.bandit import RewardRecord
 from bippo_rllib.baselines.rule import numbers
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
-class BanditSuggestions(SuggestionPiece):
+class BanditSuggestions(SuggestionConnector):
     """Puts ``sigmoid(min(0, gain * (sum of standardised rewards) / sqrt(n + 1)))`` in the place of every suggestion.
 
     For the question whether policies are needed: a running mean of each client's own rewards in their place, which only

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
-class EvenSuggestions(SuggestionPiece):
+class EvenSuggestions(SuggestionConnector):
     """Puts 0.5 in the place of every suggestion, for a set score that decides alone; ``-inf`` stays.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``odds``.

@@ -14,7 +14,7 @@ from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.connector_columns import finite_info_values, info_values
 from bippo_rllib.selection.generator import new_generator
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 #: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
 EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
@@ -147,7 +147,7 @@ class Oort:
         return [int(index) for index in indices[np.argsort(-keys, kind="stable")][:count]]
 
 
-class OortRanking(SuggestionPiece):
+class OortRanking(SuggestionConnector):
     """Puts Oort's order of the clients in the place of their participation suggestions.
 
     After Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI

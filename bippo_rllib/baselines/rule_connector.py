@@ -10,10 +10,10 @@ import numpy as np
 
 from bippo_rllib.baselines.rule import Rule, scores_in_order
 from bippo_rllib.selection.connector_columns import info_values
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
-class RulePiece(SuggestionPiece):
+class RuleConnector(SuggestionConnector):
     """Puts the order of a ``Rule`` in the place of the participation suggestions.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``greedy``, which picks in that
@@ -55,8 +55,8 @@ class RulePiece(SuggestionPiece):
         scores = np.full(len(agents), -np.inf)
         if candidates.size:
             asked = [agents[i] for i in candidates.tolist()]
-            costs = info_values(infos, asked, self._cost_key, "RulePiece(cost_key=...)")
-            budget = float(info_values(infos, asked[:1], self._budget_key, "RulePiece(budget_key=...)")[0])
+            costs = info_values(infos, asked, self._cost_key, "RuleConnector(cost_key=...)")
+            budget = float(info_values(infos, asked[:1], self._budget_key, "RuleConnector(budget_key=...)")[0])
             clients = [self._client_of(agent) for agent in asked]
             order = self.rule.order(clients, [infos[agent] for agent in asked], costs, budget)
             scores[candidates] = scores_in_order(order, len(asked))

@@ -19,7 +19,7 @@ from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.representativeness import Prior
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from bippo_rllib.selection.update_matching import UpdateMatching
 
 
@@ -88,7 +88,7 @@ def _prior(config: Any, piece: RepresentativenessPrior) -> Prior:
 
 
 def _name(piece: ConnectorV2) -> str:
-    name = piece.rule_name if isinstance(piece, SuggestionPiece) else type(piece).__name__
+    name = piece.rule_name if isinstance(piece, SuggestionConnector) else type(piece).__name__
     set_score = piece.set_score if isinstance(piece, BudgetSamplerConnector) else None
     return name if set_score is None else f"{name} with {type(set_score).__name__}"
 

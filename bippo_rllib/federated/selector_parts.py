@@ -60,7 +60,7 @@ def trainer_with(
         buffer: Their waiting participations, see ``ParticipationBuffer.get_state``.
     """
     policies = PolicyStack()
-    policies.begin(layout, seed)
+    policies.initialize(layout, seed)
     policies.add_policies(ids, rows)
     trainer = PolicyTrainer(policies, batch_size)
     slots = policies.slots_of(ids)

@@ -1,4 +1,4 @@
-"""Adam with a step count and moments of its own for each row."""
+"""Adam with a step count and moments for each row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Moments:
 
 
 class StackedAdam:
-    """Adam over the rows of a stack, a policy each; those that are not stepped keep their moments.
+    """Adam over the rows of a stack, a policy each; policies that are not stepped keep their moments.
 
     ``torch.optim.Adam`` keeps one step count per tensor, so it cannot step some rows and leave the others untouched;
     this is the same arithmetic (Kingma & Ba 2015, algorithm 1) with a row axis.
@@ -55,7 +55,7 @@ class StackedAdam:
             tensor[slots] = getattr(moments, name)
 
     def step(self, parameters: Tensor, gradients: Tensor, moments: Moments, lr: float) -> None:
-        """One step of P policies, in place.
+        """Makes one step of P policies, in place.
 
         Args:
             parameters: ``[P, size]``.
@@ -83,11 +83,11 @@ class StackedAdam:
             tensor[torch.from_numpy(slots)] = 0
 
     def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
-        """Moments in ``slots`` (``int64[P]``) as arrays ``[P, ...]``."""
+        """Returns the moments in ``slots`` (``int64[P]``) as arrays ``[P, ...]``."""
         return {name: tensor.numpy() for name, tensor in vars(self.gather(torch.from_numpy(slots))).items()}
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raises a ValueError if the state is of policies with another number of parameters."""
+        """Raises a ValueError if the state belongs to policies with another number of parameters."""
         for name, tensor in vars(self.all).items():
             if state[name].shape[1:] != tensor.shape[1:]:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Experience of one environment step, read from RLlib's own episodes."""
+"""Experience of one environment step, read from RLlib's episodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bippo_rllib.policies.actor_critic import PARTICIPATE
 def from_episode(
     episode: MultiAgentEpisode, not_learned_keys: Iterable[str], slots: Mapping[str, int]
 ) -> StepExperience:
-    """Returns the experience in a one-step chunk of the plain RLlib path, without participants that are flagged.
+    """Returns the experience in a one-step chunk of an episode, without participants that are flagged.
 
     Args:
         episode: The chunk.
@@ -30,13 +30,13 @@ def from_episode(
     agents = [a for a in sorted(episode.agent_episodes) if len(episode.agent_episodes[a]) > 0]
     steps = [episode.agent_episodes[a] for a in agents]
     acted = [s for s in steps if s.get_actions(0) == PARTICIPATE]
-    took_part = [s for s in acted if not any(map(s.get_infos(-1).get, not_learned_keys))]
+    participated = [s for s in acted if not any(map(s.get_infos(-1).get, not_learned_keys))]
     return StepExperience(
-        slots=np.array([slots[s.module_id] for s in took_part], dtype=np.int64),
-        observations=_stack([s.get_observations(0) for s in took_part]),
-        next_observations=_stack([s.get_observations(1) for s in took_part]),
-        log_probs=_stack([s.get_extra_model_outputs(Columns.ACTION_LOGP, 0) for s in took_part]),
-        rewards=_stack([s.get_rewards(0) for s in took_part]),
+        slots=np.array([slots[s.module_id] for s in participated], dtype=np.int64),
+        observations=_stack([s.get_observations(0) for s in participated]),
+        next_observations=_stack([s.get_observations(1) for s in participated]),
+        log_probs=_stack([s.get_extra_model_outputs(Columns.ACTION_LOGP, 0) for s in participated]),
+        rewards=_stack([s.get_rewards(0) for s in participated]),
         departed=np.array([slots[s.module_id] for s in steps if s.is_done], dtype=np.int64),
         episode_over=episode.is_done,
         episode_id=episode.id_,

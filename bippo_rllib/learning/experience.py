@@ -1,4 +1,4 @@
-"""Experience of one environment step, as learners take it. Works without Ray."""
+"""Experience of one environment step, as learners use it. Works without Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Step(ABC):
     episode_id: str = field(default="", kw_only=True)  #: of the episode that the step belongs to
 
     def __len__(self) -> int:
-        """Environment steps."""
+        """Returns the number of environment steps."""
         return 1
 
     def env_steps(self) -> int:
@@ -27,18 +27,18 @@ class Step(ABC):
         return 1
 
     def agent_steps(self) -> int:
-        """Agents whose experience it is."""
+        """Returns the number of agents with experience."""
         return len(self.observations)
 
     @property
     @abstractmethod
     def num_participants(self) -> int:
-        """Agents that took part."""
+        """Number of participants."""
 
 
 @dataclass(frozen=True)
 class StepExperience(Step):
-    """What independent policies learn from: the agents are the participants only."""
+    """Experience of independent policies: the A agents are the participants."""
 
     slots: np.ndarray  #: ``int64[A]`` slots of their policies in the bank
     rewards: np.ndarray  #: ``float32[A]``
@@ -46,5 +46,5 @@ class StepExperience(Step):
 
     @property
     def num_participants(self) -> int:
-        """Agents that took part."""
+        """Number of participants."""
         return len(self.slots)

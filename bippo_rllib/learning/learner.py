@@ -1,4 +1,4 @@
-"""The learner of independent policies: collects participations and updates the policies whose batch is full."""
+"""The learner of independent policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bippo_rllib.learning.step_learner import BUFFER, StepLearner
 from bippo_rllib.policies.policy_bank import PolicyBank
 from bippo_rllib.policies.saved_policies import PolicyShape, only_in
 
-#: Keys in the state of optimiser and buffer: the policies in it, and those that were removed.
+#: Keys in the states of optimiser and buffer: ids of the policies, and of removed ones.
 POLICY_IDS = "policy_ids"
 REMOVED = "removed"
 
@@ -28,8 +28,8 @@ class BippoLearner(StepLearner[StepExperience]):
     """Independent PPO on participations only, batched over policies.
 
     Attributes:
-        trainer: What the policies learn with.
-        buffer: Participations that wait until a policy's batch is full.
+        trainer: Buffer, optimiser and update of the policies.
+        buffer: Participations of policies whose batch is not full.
     """
 
     trainer: PolicyTrainer
@@ -42,17 +42,17 @@ class BippoLearner(StepLearner[StepExperience]):
 
     @property
     def policy_shape(self) -> PolicyShape:
-        """Whose policies are trained, and how large they are."""
+        """Clients and sizes of the policies."""
         layout = self.bank.layout
         return PolicyShape(tuple(self.bank.slots), layout.obs_dim, layout.hidden_size)
 
     def configure_optimizers(self) -> None:
-        """Adam moments and participation buffer of every slot in the bank."""
+        """Makes Adam and the participation buffer for every slot of the bank."""
         self.trainer = PolicyTrainer(self.bank, self.config.policy_batch_size)
         self.adam, self.buffer = self.trainer.adam, self.trainer.buffer
 
     def load_policies(self, state: Mapping[str, Any]) -> None:
-        """Weights from a checkpoint's state dict; Adam and the buffer start afresh."""
+        """Loads weights from a checkpoint's state dict; Adam and the buffer are reset."""
         self.bank.set_state(state)
         self.configure_optimizers()
 
@@ -78,7 +78,7 @@ class BippoLearner(StepLearner[StepExperience]):
         return self.bank.ids
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``; policies that were removed before it was saved are removed here, too."""
+        """Restores a state that ``get_state`` returned; policies that it lacks as removed ones are removed."""
         super().set_state(state)
         if BUFFER in state:
             for policy_id in set(self.bank.slots) - set(state[BUFFER][POLICY_IDS]):
@@ -86,7 +86,7 @@ class BippoLearner(StepLearner[StepExperience]):
             self.bank.removed = set(state[BUFFER][REMOVED])
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """See ``StepLearner.check_state``: it must be of the policies that are here, and of their size."""
+        """See ``StepLearner.check_state``: ids and sizes of the policies must agree."""
         self._follow_policies()
         if BUFFER in state:
             self._check_policies(state[BUFFER])
@@ -95,7 +95,7 @@ class BippoLearner(StepLearner[StepExperience]):
             self.adam.check_state(state[COMPONENT_OPTIMIZER])
 
     def room_for(self, state: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """See ``StepLearner.room_for``; policies get slots in the order in which they were saved."""
+        """See ``StepLearner.room_for``; new policies get slots in the order of the state."""
         return self.bank.room_for(state.get(BUFFER, {}).get(POLICY_IDS, ()))
 
     def _get_buffer_state(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class BippoLearner(StepLearner[StepExperience]):
         return self.bank.slots_of(policy_ids)
 
     def _check_policies(self, state: Mapping[str, Any]) -> None:
-        """Refuses a state that lacks policies which are here, unless they were removed before it was saved."""
+        """Refuses a state that lacks current policies, unless they were removed before it was saved."""
         if POLICY_IDS not in state:
             raise ValueError("the checkpoint has one central network, this algorithm a policy for each agent")
         saved = state[POLICY_IDS]

@@ -9,14 +9,14 @@ from torch import Tensor
 def gae(
     rewards: Tensor, values: Tensor, next_values: Tensor, ends: Tensor, *, gamma: float, lambda_: float
 ) -> tuple[Tensor, Tensor]:
-    """Generalised advantage estimation over each policy's own participations (paper, eq. 7).
+    """Computes generalised advantage estimates over each policy's participations (paper, eq. 7).
 
     ``delta_k = r_k + gamma * V(s_{k+1}) - V(s_k)`` and ``A_k = delta_k + gamma * lambda * A_{k+1}``. Steps are
     consecutive participations, with one factor whatever the number of rounds between them. Nothing is terminal, so
     every delta bootstraps; the recursion alone is cut where a sequence ends.
 
     Args:
-        rewards: ``[..., K]`` reward of the round the client took part in.
+        rewards: ``[..., K]`` reward of the round in which the client participated.
         values: ``[..., K]`` V of the state it acted in.
         next_values: ``[..., K]`` V of the state it was in after that round.
         ends: ``bool[..., K]`` True where no later step continues this one (episode over, or the client left).

@@ -1,4 +1,4 @@
-"""What each policy experienced while its client took part, kept until its batch is full."""
+"""Buffers of all policies' participations, kept until a policy's batch is full."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class ParticipationBatch:
     ends: Tensor  #: ``bool[P, K]`` True where no later step continues this one
 
     def log_probs_of(self, logits: Tensor) -> Tensor:
-        """Log-probs ``[P, S]`` of the samples under another policy, from its logits ``[P, K, num_actions]``."""
+        """Computes the samples' log-probs ``[P, S]`` under other policies from logits ``[P, K, num_actions]``."""
         return log_prob_participate(logits)
 
     def of_samples(self, steps: Tensor) -> Tensor:
-        """What the samples' steps have: ``[P, K]`` -> ``[P, S]``."""
+        """Maps values of steps to values of samples: ``[P, K]`` -> ``[P, S]``."""
         return steps
 
 
 class ParticipationBuffer:
     """Fixed-size buffers of all policies, as arrays ``[N, K, ...]``.
 
-    A policy's batch is full as soon as its client took part in ``batch_size`` rounds since its last update. Incomplete
-    batches wait, also across episodes.
+    A policy's batch is full as soon as its client has participated ``batch_size`` times since its last update.
+    Incomplete batches are kept, also across episodes.
 
     Args:
         num_policies: N.
@@ -55,7 +55,7 @@ class ParticipationBuffer:
 
     @property
     def counts(self) -> np.ndarray:
-        """``int64[N]`` participations waiting, a copy."""
+        """Number of buffered participations of each policy, ``int64[N]``; a copy."""
         return self._counts.copy()
 
     def add(
@@ -108,7 +108,7 @@ class ParticipationBuffer:
             setattr(self, name, grown)
 
     def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
-        """Everything stored for the policies in ``slots`` (``int64[P]``), as arrays ``[P, ...]``."""
+        """Returns everything stored for the policies in ``slots`` (``int64[P]``), as arrays ``[P, ...]``."""
         return {name: array[slots] for name, array in self._arrays().items()}
 
     def check_state(self, state: Mapping[str, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Independent PPO on participations only: what a policy experienced waits until its batch is full. Without Ray."""
+"""Independent PPO on participations: buffers them and updates policies whose batch is full. Works without Ray."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bippo_rllib.policies.policy_stack import PolicyStack
 
 
 class PolicyTrainer:
-    """Trains the policies of a stack, in RLlib's learner and in a deployed selector alike.
+    """Trains the policies of a stack, both in RLlib's learner and in a deployed selector.
 
     Args:
         policies: The policies.
@@ -23,7 +23,7 @@ class PolicyTrainer:
     Attributes:
         policies: The policies.
         adam: Their optimiser.
-        buffer: Participations that wait.
+        buffer: Participations of policies whose batch is not full.
     """
 
     def __init__(self, policies: PolicyStack, batch_size: int) -> None:
@@ -38,7 +38,7 @@ class PolicyTrainer:
             self.buffer.grow(self.policies.capacity)
 
     def add_policies(self, policy_ids: Sequence[str]) -> None:
-        """Adds fresh policies; the others keep their weights, moments and buffers bit for bit."""
+        """Adds new policies; the others keep their weights, moments and buffers bit for bit."""
         self.policies.add_policies(policy_ids)
         self.grow()
 
@@ -51,7 +51,7 @@ class PolicyTrainer:
         self.policies.free += slots.tolist()
 
     def store(self, step: StepExperience, is_trained: Callable[[str], bool]) -> None:
-        """Keeps a step's participations of the policies whose ids ``is_trained`` is true of."""
+        """Buffers the participations of a step whose policies are trained, by ``is_trained(policy_id)``."""
         ids = self.policies.ids
         trained = [i for i, slot in enumerate(step.slots.tolist()) if is_trained(ids[slot])]
         if trained:

@@ -19,8 +19,8 @@ from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, cri
 class PPOSettings:
     """Hyper-parameters of an update; defaults are the paper's.
 
-    Without ``use_critic``, V counts as 0 everywhere and critics stay as they are: for rewards that are differences to
-    not having taken part, which need no other baseline.
+    Without ``use_critic``, V is 0 everywhere and critics do not change: for rewards that are already differences to not
+    participating, and so need no other baseline.
     """
 
     lr: float = 1e-3
@@ -36,13 +36,13 @@ class PPOSettings:
 
     @classmethod
     def of(cls, config: Any) -> PPOSettings:
-        """The settings in an RLlib config, which has them under the same names."""
+        """Returns the settings of an RLlib config, which has them under the same names."""
         return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class UpdateStatistics:
-    """What an update did, one entry per updated policy (``[P]``)."""
+    """Statistics of an update, one entry per updated policy (``[P]``)."""
 
     slots: Tensor
     loss_first_epoch: Tensor
@@ -51,7 +51,7 @@ class UpdateStatistics:
     clip_fraction: Tensor  #: share of the batch whose ratio was clipped in the last epoch
 
     def metrics(self) -> dict[str, Tensor]:
-        """Key -> ``[P]``; learners report mean, lowest and highest, and each policy's with ``per_policy_metrics``."""
+        """Returns statistics by name, ``[P]`` each, of which learners report mean, minimum and maximum."""
         return {name: tensor for name, tensor in vars(self).items() if name != "slots"}
 
 
@@ -65,8 +65,8 @@ def update_policies(
 
     Args:
         flat: ``[N, size]`` parameters of all policies.
-        layout: What lies where in a row.
-        adam: Their optimiser.
+        layout: Layout of a row.
+        adam: Optimiser of all policies.
         batch: Full batches of P policies.
         settings: Hyper-parameters.
     """
@@ -111,14 +111,14 @@ def _advantages(
 
 
 def _state_values(parameters: Mapping[str, Tensor], observations: Tensor, settings: PPOSettings) -> Tensor:
-    """V of observations ``[P, K, obs_dim]`` -> ``[P, K]``: 0 without critics, whose pass is then left out."""
+    """Computes V of observations ``[P, K, obs_dim]`` -> ``[P, K]``; 0 without critics."""
     if not settings.use_critic:
         return observations.new_zeros(observations.shape[:-1])
     return critic_values(parameters, observations)
 
 
 def _entropy_bonus(logits: Tensor, settings: PPOSettings) -> Tensor | float:
-    """What the loss of each policy is lower by: logits ``[P, K, num_actions]`` -> ``[P]``; 0 where it is off."""
+    """Computes the bonus to subtract from each policy's loss: logits ``[P, K, num_actions]`` -> ``[P]``."""
     if not settings.entropy_coeff:
         return 0.0
     log_probs = torch.log_softmax(logits, dim=-1)

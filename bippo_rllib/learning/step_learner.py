@@ -1,4 +1,4 @@
-"""What all learners share: they buffer environment steps and update every policy whose batch is full."""
+"""Base of all learners, which buffer environment steps and update every policy whose batch is full."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ StepT = TypeVar("StepT", bound=Step)
 
 
 class StepLearner(LeanLearner, Generic[StepT]):
-    """Learner of steps of one kind; a subclass says where they wait and how they are learned from.
+    """A learner of environment steps; a subclass defines the buffer and the update.
 
     Not built on ``PPOTorchLearner``: its pipeline standardises advantages over a padded row, cuts 1-2-step batches
     into empty minibatches and fails on a batch without any module (RLlib 2.60). Here ``update`` takes the steps
@@ -58,11 +58,11 @@ class StepLearner(LeanLearner, Generic[StepT]):
         Args:
             episodes: What the env runner's ``sample`` returned; given here or in ``training_data``.
             training_data: As ``LearnerGroup.update`` passes it.
-            timesteps: Not used; the hyper-parameters are constants.
-            **kwargs: Minibatch settings of the stock learner, refused in ``BippoConfig.validate``.
+            timesteps: Ignored, since hyper-parameters are constants.
+            **kwargs: RLlib's minibatch settings, which ``BippoConfig.validate`` refuses.
 
         Returns:
-            Reduced metrics, all under ``__all_modules__`` unless ``per_policy_metrics`` is on.
+            The reduced metrics, all under ``__all_modules__`` unless ``per_policy_metrics`` is on.
         """
         if training_data is not None:
             training_data.solve_refs()
@@ -70,7 +70,7 @@ class StepLearner(LeanLearner, Generic[StepT]):
         self._follow_policies()
         steps = [self._as_step(episode) for episode in episodes or []]
         for step in steps:
-            if step.episode_id != self._episode_id:  # the last one may have been broken off
+            if step.episode_id != self._episode_id:  # the previous episode may have been aborted
                 self._end_sequences()
                 self._episode_id = step.episode_id
             self._store(step)
@@ -83,24 +83,24 @@ class StepLearner(LeanLearner, Generic[StepT]):
     @property
     @abstractmethod
     def policy_shape(self) -> PolicyShape:
-        """Whose policies are trained, and how large they are."""
+        """Clients and sizes of the policies."""
 
     @abstractmethod
     def load_policies(self, state: Mapping[str, Any]) -> None:
-        """Weights from a checkpoint's state dict; Adam and the buffer start afresh."""
+        """Loads weights from a checkpoint's state dict; Adam and the buffer are reset."""
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Weights, Adam moments, and the incomplete batches that wait."""
+        """Returns weights, Adam moments and incomplete batches."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if is_wanted(self, BUFFER, components, not_components):
             state |= {BUFFER: self._get_buffer_state(), EPISODE_ID: self._episode_id}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``.
+        """Restores the state that ``get_state`` returned.
 
         Raises:
-            ValueError: If it does not fit, such as that of other policies. The learner is then as it was.
+            ValueError: If it does not fit, such as one of other policies. The learner is unchanged then.
         """
         self.check_state(state)
         self.forget_updates()
@@ -111,31 +111,31 @@ class StepLearner(LeanLearner, Generic[StepT]):
 
     @abstractmethod
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raises a ValueError if ``set_state`` cannot restore ``state``; an empty one changes nothing and is fine."""
+        """Raises a ValueError if ``set_state`` cannot restore ``state``, which may be empty."""
 
     def room_for(self, state: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """Makes room for the policies of ``state`` while it is being restored; takes it back if that fails."""
+        """Adds the policies of ``state`` while the block restores it, and removes them again if it fails."""
         return nullcontext()
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Called when RLlib adds a policy."""
+        """Adds rows to Adam and buffer when RLlib adds a policy."""
         self._follow_policies()
 
     def compute_loss_for_module(self, **kwargs: Any) -> Any:
-        """Not used: ``update`` computes all policies' losses at once."""
+        """Raises NotImplementedError: ``update`` computes the losses of all policies at once."""
         raise NotImplementedError(f"{type(self).__name__}.update computes the losses of all policies at once")
 
     @classmethod
     def rl_module_required_apis(cls) -> list[type]:
-        """Policies need a critic."""
+        """Returns the API of modules with a critic."""
         return [ValueFunctionAPI]
 
     @abstractmethod
     def _follow_policies(self) -> None:
-        """Fits Adam and buffer to the policies there are by now."""
+        """Fits Adam and buffer to the current policies."""
 
     def _as_step(self, episode: StepT | MultiAgentEpisode) -> StepT:
-        """The step in what the env runner returned."""
+        """Converts what the env runner returned to a step."""
         return episode
 
     @abstractmethod
@@ -144,7 +144,7 @@ class StepLearner(LeanLearner, Generic[StepT]):
 
     @abstractmethod
     def _end_sequences(self) -> None:
-        """Marks what waits as the end of its sequence: no later step continues it."""
+        """Marks the buffered steps as ends of their sequences, which no later step continues."""
 
     @abstractmethod
     def _update_full(self) -> UpdateStatistics | None:
@@ -152,7 +152,7 @@ class StepLearner(LeanLearner, Generic[StepT]):
 
     @abstractmethod
     def _get_buffer_state(self) -> dict[str, Any]:
-        """What waits in the buffer."""
+        """Returns the state of the buffer."""
 
     @abstractmethod
     def _set_buffer_state(self, state: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class StepLearner(LeanLearner, Generic[StepT]):
     @property
     @abstractmethod
     def _ids_by_slot(self) -> Sequence[str]:
-        """Policy ids, for metrics."""
+        """Policy id of each slot, for metrics."""
 
     @property
     def num_parameters(self) -> int:
@@ -177,10 +177,10 @@ class StepLearner(LeanLearner, Generic[StepT]):
                 values |= {f"{key}_{name}": value.item() for name, value in extremes.items()}
             if self.config.per_policy_metrics:
                 self._log_per_policy(statistics)
-        else:  # what an earlier update has logged is not said of this step
+        else:  # or this step's result would repeat the last update's values
             values = dict.fromkeys(names_of_single_values(self.metrics), math.nan) | values
         for key, value in values.items():
-            # As for one step: RLlib's mean of a single value takes five times as long.
+            # A result has one step; RLlib's mean of a single value takes five times as long.
             self.metrics.log_value((ALL_MODULES, key), value, reduce="item")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_env_steps, reduce="sum")
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), num_env_steps, reduce="lifetime_sum")

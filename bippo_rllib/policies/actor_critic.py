@@ -27,7 +27,7 @@ HIDDEN_SIZE = 128
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """Where an actor ``obs_dim -> hidden -> num_actions`` and a critic ``obs_dim -> hidden -> 1`` lie in a row."""
+    """Layout of an actor ``obs_dim -> hidden -> num_actions`` and a critic ``obs_dim -> hidden -> 1`` in a row."""
 
     obs_dim: int
     hidden_size: int = HIDDEN_SIZE
@@ -50,13 +50,13 @@ class ParameterLayout:
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """``[N, size]`` -> name -> view ``[N, ...]``."""
+        """Cuts ``[N, size]`` into views ``[N, ...]`` by name."""
         shapes = self.shapes
         parts = flat.split([math.prod(shape) for shape in shapes.values()], dim=1)
         return {name: part.view(flat.shape[0], *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
     def row(self, state_dict: Mapping[str, Any]) -> Tensor:
-        """One policy's state dict -> its row ``[size]``.
+        """Converts one policy's state dict to its row ``[size]``.
 
         Raises:
             ValueError: If names or shapes differ from this layout's.
@@ -68,9 +68,9 @@ class ParameterLayout:
 
 
 def initial_parameters(layout: ParameterLayout, seed: int, policy_id: str) -> Tensor:
-    """Fresh row ``[size]``: torch's default initialisation of linear layers, U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
+    """Draws a new row ``[size]`` as torch initialises linear layers, from U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
 
-    Drawn from a generator keyed by (seed, policy id): a policy starts the same whoever else exists.
+    The generator is keyed by (seed, policy id): initial weights do not depend on other policies.
     """
     key = np.random.SeedSequence([seed, *policy_id.encode()]).generate_state(1, np.uint64)[0]
     generator = torch.Generator().manual_seed(int(key >> np.uint64(1)))
@@ -82,22 +82,22 @@ def initial_parameters(layout: ParameterLayout, seed: int, policy_id: str) -> Te
 
 
 def actor_logits(parameters: Mapping[str, Tensor], observations: Tensor) -> Tensor:
-    """Action logits of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B, num_actions]``."""
+    """Computes the action logits of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B, num_actions]``."""
     return _two_layers("actor", parameters, observations)
 
 
 def critic_values(parameters: Mapping[str, Tensor], observations: Tensor) -> Tensor:
-    """State values of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B]``."""
+    """Computes the state values of every policy: observations ``[N, B, obs_dim]`` -> ``[N, B]``."""
     return _two_layers("critic", parameters, observations).squeeze(-1)
 
 
 def log_prob_participate(logits: Tensor) -> Tensor:
-    """``log pi(participate | s)``: logits ``[..., 2]`` -> ``[...]``."""
+    """Computes ``log pi(participate | s)``: logits ``[..., 2]`` -> ``[...]``."""
     return torch.log_softmax(logits, dim=-1)[..., PARTICIPATE]
 
 
 def check_outputs(logits: Tensor, name_of: Callable[[int], str]) -> None:
-    """Refuses outputs of policies whose weights have grown beyond what floats hold.
+    """Refuses outputs that are not finite, as of policies whose weights have overflowed.
 
     Args:
         logits: ``[P, ...]`` of P policies.
@@ -115,7 +115,7 @@ def check_outputs(logits: Tensor, name_of: Callable[[int], str]) -> None:
 
 
 def grow_rows(tensor: Tensor, num_rows: int) -> Tensor:
-    """``tensor`` with zeroed rows appended up to ``num_rows``."""
+    """Appends rows of zeros to a tensor up to ``num_rows``."""
     grown = tensor.new_zeros((num_rows, *tensor.shape[1:]))
     grown[: tensor.shape[0]] = tensor
     return grown

@@ -1,4 +1,4 @@
-"""Which policy an agent acts with, and that policy's spaces. Works without Ray."""
+"""Maps agents to policies and policies to spaces. Works without Ray."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CENTRAL = "central"
 
 
 def policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
-    """The policy of an agent: its id up to ``#``, so that ``client_003#1`` acts with the policy of ``client_003``."""
+    """Returns the policy of an agent, its id up to ``#``: ``client_003#1`` acts with that of ``client_003``."""
     return str(agent_id).split("#", maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
 class PolicyOf:
-    """The policy of an agent by a user's ``policy_mapping_fn``, whatever the episode."""
+    """Maps an agent to its policy by a user's ``policy_mapping_fn``, without an episode."""
 
     mapping_fn: Callable[..., str]
 
@@ -33,12 +33,12 @@ class PolicyOf:
 def policy_spaces(
     env: MultiAgentEnv, mapping_fn: Callable[..., str], policy_ids: Collection[str] = ()
 ) -> dict[str, tuple[Space, Space]]:
-    """Observation and action space of each policy, in the order of the environment's agents.
+    """Returns observation and action space of each policy, in the order of the environment's agents.
 
     Args:
         env: The environment.
         mapping_fn: Agent id -> policy id.
-        policy_ids: The policies there should be; all that agents map to if left out.
+        policy_ids: Expected policies; all that agents map to by default.
 
     Raises:
         ValueError: If no agent maps to one of ``policy_ids``.
@@ -55,13 +55,13 @@ def policy_spaces(
 
 
 def common_spaces(spaces: Mapping[str, tuple[Space, Space]]) -> tuple[Space, Space]:
-    """The one pair of spaces that all policies share.
+    """Returns the pair of spaces that all policies share.
 
     Raises:
         ValueError: If two policies differ; the message names them.
     """
     if not spaces:
-        raise ValueError("the environment has no agents; possible_agents must list those that may act")
+        raise ValueError("the environment has no agents; possible_agents must list all agents that may act")
     first = next(iter(spaces))
     for policy_id, pair in spaces.items():
         if pair != spaces[first]:
@@ -73,5 +73,5 @@ def common_spaces(spaces: Mapping[str, tuple[Space, Space]]) -> tuple[Space, Spa
 
 
 def environment_in(env: Any) -> MultiAgentEnv:
-    """The one ``MultiAgentEnv`` inside RLlib's vector env."""
+    """Returns the ``MultiAgentEnv`` in RLlib's vector environment, which has one only."""
     return env.envs[0].unwrapped if hasattr(env, "envs") else env.unwrapped

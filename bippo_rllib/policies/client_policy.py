@@ -19,7 +19,7 @@ from bippo_rllib.selection.connector_columns import SUGGESTION
 class ClientPolicy(TorchRLModule, ValueFunctionAPI):
     """Actor ``obs -> hidden -> 2`` and critic ``obs -> hidden -> 1`` of one client, tanh in between.
 
-    Works alone too: ``policy.forward_inference({"obs": obs})["participation_suggestion"]``.
+    Also works alone: ``policy.forward_inference({"obs": obs})["participation_suggestion"]``.
 
     ``model_config`` keys: ``hidden_size``, ``seed`` and ``policy_id`` (initial weights are keyed by the last two).
     """
@@ -38,15 +38,15 @@ class ClientPolicy(TorchRLModule, ValueFunctionAPI):
         return policy_outputs(self.actor(batch[Columns.OBS]))
 
     def compute_values(self, batch: Mapping[str, Any], embeddings: Any = None) -> Tensor:
-        """V of each observation: ``[B, obs_dim]`` -> ``[B]``."""
+        """Computes V of each observation: ``[B, obs_dim]`` -> ``[B]``."""
         return self.critic(batch[Columns.OBS]).squeeze(-1)
 
 
 def policy_outputs(logits: Tensor) -> dict[str, Tensor]:
-    """Module outputs of ``[..., 2]`` logits.
+    """Computes the module outputs from ``[..., 2]`` logits.
 
-    ACTIONS are placeholders until the sampler has decided; ACTION_LOGP is the policy's own log pi(participate | s)
-    whatever makes the pick.
+    ACTIONS are placeholders, which the sampler replaces; ACTION_LOGP is the policy's log pi(participate | s), whichever
+    connector decides.
     """
     log_probs = log_prob_participate(logits)
     return {
@@ -58,7 +58,7 @@ def policy_outputs(logits: Tensor) -> dict[str, Tensor]:
 
 
 def flat_observation_size(observation_space: gym.Space, action_space: gym.Space) -> int:
-    """Length of an observation.
+    """Returns the length of an observation.
 
     Raises:
         ValueError: If observations are not a flat Box or actions not ``Discrete(2)``.
@@ -74,7 +74,7 @@ def flat_observation_size(observation_space: gym.Space, action_space: gym.Space)
 
 
 def two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """``inputs -> hidden -> outputs`` with tanh in between; its parameters are uninitialised."""
-    # skip_init: nn.Linear would draw from torch's global generator before our own values replace its.
+    """Makes a network ``inputs -> hidden -> outputs`` with tanh in between and uninitialised parameters."""
+    # skip_init: nn.Linear would draw from torch's global generator before its values are replaced.
     linear = torch.nn.utils.skip_init
     return nn.Sequential(linear(nn.Linear, inputs, hidden), nn.Tanh(), linear(nn.Linear, hidden, outputs))

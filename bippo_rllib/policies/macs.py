@@ -1,4 +1,4 @@
-"""Multiply-accumulates (MACs) of the selection policies: in closed form and counted on real modules."""
+"""Multiply-accumulates (MACs) of the selection policies, in closed form and counted on modules."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import nn
 
 from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 
-#: Passes that training on a sample is worth: one forward, and about two backward.
+#: Cost of training on a sample in forward passes: one forward, and a backward pass of about two.
 TRAINING_FACTOR = 3
 
 
 def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: int = 2, critic: bool = True) -> int:
-    """MACs of one actor and, unless it learns without, one critic on one observation.
+    """Returns the MACs of one actor and, with ``critic``, one critic on one observation.
 
     ``obs_dim*hidden_size + hidden_size*num_actions`` for the actor, ``obs_dim*hidden_size + hidden_size`` for the
     critic: 896 + 768 = 1,664 with the defaults, whatever the number of clients.
@@ -24,7 +24,7 @@ def policy_macs(obs_dim: int = 5, hidden_size: int = HIDDEN_SIZE, num_actions: i
 
 
 def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE, critic: bool = True) -> int:
-    """MACs of the central actor and critic over the joint state: ``1 + 4N`` inputs, N outputs, N = ``num_clients``.
+    """Returns the MACs of the central actor and critic: ``1 + 4N`` inputs, N outputs, N = ``num_clients``.
 
     ``hidden_size * (2 * (1 + 4N) + N + 1)``: 23,424 at 20 clients, 55,680 at 48.
     """
@@ -33,19 +33,19 @@ def central_policy_macs(num_clients: int, hidden_size: int = HIDDEN_SIZE, critic
 
 
 def training_macs(macs_per_sample: float, samples: float, epochs: int) -> float:
-    """MACs of training: ``samples x epochs x 3 x forward``."""
+    """Returns the MACs of training: ``samples x epochs x 3 x forward``."""
     return TRAINING_FACTOR * macs_per_sample * samples * epochs
 
 
 def count_macs(module: nn.Module, example_input: Any) -> int:
-    """MACs of one forward pass in convolutions and matrix products, counted by ``torch.utils.flop_counter``.
+    """Counts the MACs of one forward pass in convolutions and matrix products, by ``torch.utils.flop_counter``.
 
-    The counter books two floating-point operations, a multiplication and an addition, for each MAC, so MACs are half
+    It counts two floating-point operations, a multiplication and an addition, for each MAC, so MACs are half
     its total. Normalisation, pooling and activations are not counted.
 
     Args:
         module: Any module.
-        example_input: What to call it with.
+        example_input: Input of the forward pass.
     """
     from torch.utils.flop_counter import FlopCounterMode  # imports Triton too
 

@@ -1,4 +1,4 @@
-"""RLlib's view of the stacked policies: one RLModule per client, one batched forward pass for all."""
+"""The stacked policies as a ``MultiRLModule``: one RLModule per client, one batched forward pass for all."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bippo_rllib.rllib_compat import is_wanted, use_modules
 class PolicyBank(PolicyStack, MultiRLModule):
     """A ``PolicyStack`` as an RLModule.
 
-    ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made when first asked for; state
-    dicts are what RLlib expects, ``{policy id: {name: array}}``. A checkpoint of the bank is one file whatever the
-    number of policies.
+    ``bank["client_003"]`` is a ``ClientPolicy`` whose parameters are views of its row, made on first access. State
+    dicts are RLlib's, ``{policy id: {name: array}}``. A checkpoint of the bank is one file, whatever the number of
+    policies.
 
     ``model_config`` keys: ``policy_ids``, ``hidden_size``, ``seed``.
     """
@@ -37,7 +37,7 @@ class PolicyBank(PolicyStack, MultiRLModule):
         obs_dim = flat_observation_size(self.observation_space, self.action_space)
         self._views = _PolicyViews(self)
         use_modules(self, self._views)
-        self.begin(ParameterLayout(obs_dim, self.model_config["hidden_size"]), self.model_config["seed"])
+        self.initialize(ParameterLayout(obs_dim, self.model_config["hidden_size"]), self.model_config["seed"])
         self.add_policies(self.model_config["policy_ids"])
 
     def add_policies(self, policy_ids: Sequence[str], rows: Tensor | None = None) -> None:
@@ -53,7 +53,7 @@ class PolicyBank(PolicyStack, MultiRLModule):
 
     @contextmanager
     def room_for(self, policy_ids: Sequence[str]) -> Iterator[None]:
-        """Adds fresh policies for what is done inside; if that fails they are gone again, and no other has changed."""
+        """Adds new policies for the block, and removes them again if it fails; other policies do not change."""
         new, removed = [policy_id for policy_id in policy_ids if policy_id not in self.slots], set(self.removed)
         self.add_policies(new)
         try:
@@ -65,10 +65,10 @@ class PolicyBank(PolicyStack, MultiRLModule):
             raise
 
     def act(self, slots: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
-        """One forward pass of P policies.
+        """Runs one forward pass of P policies.
 
         Args:
-            slots: ``int64[P]`` of the policies.
+            slots: ``int64[P]`` slots of the policies.
             observations: ``float32[P, obs_dim]``, one each.
 
         Returns:
@@ -78,13 +78,13 @@ class PolicyBank(PolicyStack, MultiRLModule):
         return {column: tensor.numpy() for column, tensor in outputs.items()}
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """``{policy id: {name: array}}`` of the policies asked for, all by default."""
+        """Returns ``{policy id: {name: array}}`` of the requested policies, all by default."""
         ids = [p for p in self.slots if is_wanted(self, p, components, not_components)]
         arrays = {name: tensor.numpy() for name, tensor in self.layout.views(self.flat).items()}
         return {p: {name: array[self.slots[p]].copy() for name, array in arrays.items()} for p in ids}
 
     def set_state(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Restores ``get_state``, in place. Policies that are not here yet are added.
+        """Restores a state that ``get_state`` returned, in place; unknown policies are added.
 
         Raises:
             ValueError: If a policy has other shapes than the bank.
@@ -95,11 +95,11 @@ class PolicyBank(PolicyStack, MultiRLModule):
             self.flat[torch.from_numpy(self.slots_of(list(state)))] = values
 
     def get_checkpointable_components(self) -> list:
-        """None: all policies are in the bank's own state, one file."""
+        """Returns no components: all policies are in the bank's state, one file."""
         return []
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple, dict[str, Any]]:
-        """What ``from_checkpoint`` builds the bank with: the policies there are by now."""
+        """Returns the arguments with which ``from_checkpoint`` builds the bank, the current policies among them."""
         return (), {
             "observation_space": self.observation_space,
             "action_space": self.action_space,
@@ -129,7 +129,7 @@ class PolicyBank(PolicyStack, MultiRLModule):
 
 
 class _PolicyViews(MutableMapping[str, ClientPolicy]):
-    """The bank's policies as RLModules, each made when first asked for; parameters are views of the bank's rows."""
+    """The bank's policies as RLModules, each made on first access; parameters are views of the bank's rows."""
 
     def __init__(self, bank: PolicyBank) -> None:
         self._bank = bank
@@ -162,7 +162,7 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
         return len(self._bank.slots)
 
     def refresh(self) -> None:
-        """Points all parameters at the bank's tensors, after these were replaced."""
+        """Makes all parameters views of the bank's tensors again, after these were replaced."""
         for policy_id, policy in self._made.items():
             self._view(policy, self._bank.slots[policy_id])
 
@@ -173,7 +173,7 @@ class _PolicyViews(MutableMapping[str, ClientPolicy]):
 
 
 def bank_spec(spaces: Mapping[str, tuple[Space, Space]], *, hidden_size: int, seed: int) -> MultiRLModuleSpec:
-    """RLlib's specification of a bank with one policy per entry of ``spaces``, its observation and action space."""
+    """Returns the specification of a bank with one policy per entry of ``spaces``."""
     observation_space, action_space = common_spaces(spaces)
     return MultiRLModuleSpec(
         multi_rl_module_class=PolicyBank,
@@ -186,7 +186,7 @@ def bank_spec(spaces: Mapping[str, tuple[Space, Space]], *, hidden_size: int, se
 
 
 def shared_policy_message(policy_id: str, num_agents: int) -> str:
-    """Why several live agents may not share a policy."""
+    """Returns the message for several live agents that share a policy."""
     return (
         f"{num_agents} agents act with policy {policy_id!r} in one step; BIPPO's policies are independent: map one "
         "live agent to each policy in .multi_agent(policy_mapping_fn=...)"

@@ -1,4 +1,4 @@
-"""Client policies as rows of one tensor, each in the slot it was given. Works without Ray."""
+"""Client policies as rows of one tensor, each in a fixed slot. Works without Ray."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from bippo_rllib.policies.actor_critic import (
 class PolicyStack:
     """All client policies as one tensor ``[capacity, size]``, a row each.
 
-    A policy keeps the slot (the index of its row) it was given, and capacity doubles, so adding a policy costs O(1) on
-    average and touches no other. ``begin`` sets it up; there is no constructor of its own, since RLlib's
-    ``PolicyBank`` is one.
+    A policy keeps its slot, the index of its row, and capacity doubles, so that adding a policy takes O(1) on average
+    and changes no other. ``initialize`` replaces a constructor, since ``PolicyBank`` is also a module of RLlib's.
 
     Attributes:
-        layout: What lies where in a row.
+        layout: Layout of a row.
         flat: ``[capacity, size]`` parameters.
         slots: Policy id -> slot.
         ids: Policy id by slot; a removed policy keeps its entry until another one takes the slot.
@@ -42,27 +41,27 @@ class PolicyStack:
     removed: set[str]
     seed: int
 
-    def begin(self, layout: ParameterLayout, seed: int) -> None:
-        """Starts without policies."""
+    def initialize(self, layout: ParameterLayout, seed: int) -> None:
+        """Initializes the stack without policies."""
         self.layout, self.seed = layout, seed
         self.flat = torch.zeros(0, layout.size)
         self.slots, self.ids, self.free, self.removed = {}, [], [], set()
 
     @property
     def capacity(self) -> int:
-        """Rows in the stack, those of no policy included."""
+        """Number of rows, including unused ones."""
         return self.flat.shape[0]
 
     def slots_of(self, policy_ids: Sequence[str]) -> np.ndarray:
-        """``int64[P]`` slots of the named policies."""
+        """Returns the slots of the named policies, ``int64[P]``."""
         return np.array([self.slots[policy_id] for policy_id in policy_ids], dtype=np.int64)
 
     def add_policies(self, policy_ids: Sequence[str], rows: Tensor | None = None) -> None:
-        """Adds policies, each in a row of its own; every other policy keeps its bits.
+        """Adds policies, a row each; every other policy keeps its bits.
 
         Args:
-            policy_ids: Their ids; those that are here already are skipped.
-            rows: ``[len(policy_ids), size]`` parameters of policies that are all new; fresh ones by default.
+            policy_ids: Ids of the policies; known ones are skipped.
+            rows: ``[len(policy_ids), size]`` parameters, if all policies are new; initial ones by default.
         """
         new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
         self.ids += [""] * (len(new) - len(self.free))
@@ -87,7 +86,7 @@ class PolicyStack:
         """Returns action logits ``[P, 2]`` of the policies in ``slots`` (``int64[P]``).
 
         Args:
-            slots: Where the policies lie.
+            slots: Slots of the policies.
             observations: ``float32[P, obs_dim]``, one each.
 
         Raises:
@@ -100,7 +99,7 @@ class PolicyStack:
         return logits
 
     def _pick(self, slots: np.ndarray) -> Tensor:
-        """Parameters in ``slots``; a view, not a copy, where these are consecutive."""
+        """Returns the parameters in ``slots``; a view, not a copy, if these are consecutive."""
         if not len(slots):
             return self.flat[:0]
         first, last = int(slots[0]), int(slots[-1])

@@ -1,4 +1,4 @@
-"""The actors and critics in a checkpoint, and whether they fit. Works without Ray."""
+"""Reads actors and critics out of a checkpoint, and checks whether they fit. Works without Ray."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class PolicyShape:
-    """Whose policies there are, and how large.
+    """Clients and sizes of a set of policies.
 
     Attributes:
         clients: Policy ids; of a central network its clients, in agent order.
@@ -47,11 +47,11 @@ class PolicyShape:
 
 @dataclass(frozen=True)
 class SavedPolicies:
-    """What a checkpoint holds.
+    """Policies in a checkpoint.
 
     Attributes:
         folder: The checkpoint.
-        shape: Whose policies, and how large.
+        shape: Clients and sizes of the policies.
         state: State dict of the RLModule: policy id -> name -> array, or the central network's.
     """
 
@@ -59,42 +59,43 @@ class SavedPolicies:
     shape: PolicyShape
     state: Mapping[str, Any]
 
-    def check_fit(self, wanted: PolicyShape) -> None:
-        """Refuses policies that cannot start an algorithm with ``wanted`` policies.
+    def check_fit(self, expected: PolicyShape) -> None:
+        """Refuses policies that an algorithm with the ``expected`` policies cannot start from.
 
         Raises:
-            ValueError: Naming what differs on both sides.
+            ValueError: Naming both values of what differs.
         """
         found = self.shape
-        if found.central != wanted.central:
-            raise ValueError(f"{self.folder} holds {found.kind}, but {wanted.kind} is to start from it")
-        if set(found.clients) != set(wanted.clients):
+        if found.central != expected.central:
+            raise ValueError(f"{self.folder} holds {found.kind}, expected {expected.kind}")
+        if set(found.clients) != set(expected.clients):
             raise ValueError(
-                f"{self.folder} is of other clients: only in the checkpoint {only_in(found.clients, wanted.clients)}, "
-                f"only here {only_in(wanted.clients, found.clients)}; start from a run with the same clients"
+                f"{self.folder} is of other clients: only in the checkpoint "
+                f"{only_in(found.clients, expected.clients)}, only here {only_in(expected.clients, found.clients)}; "
+                "start from a run with the same clients"
             )
-        if found.central and found.clients != wanted.clients:
+        if found.central and found.clients != expected.clients:
             raise ValueError(f"{self.folder} has the clients in another order; a central network is tied to the order")
-        if found.hidden_size != wanted.hidden_size:
+        if found.hidden_size != expected.hidden_size:
             raise ValueError(
-                f"{self.folder} has policies of {found.hidden_size} hidden units, here they have "
-                f"{wanted.hidden_size}; use the same hidden_size"
+                f"{self.folder} has policies of {found.hidden_size} hidden units, expected "
+                f"{expected.hidden_size}; use the same hidden_size"
             )
-        if found.obs_dim != wanted.obs_dim:
+        if found.obs_dim != expected.obs_dim:
             raise ValueError(
-                f"{self.folder} has policies that observe {found.obs_dim} numbers, here they observe {wanted.obs_dim}; "
+                f"{self.folder} has policies of {found.obs_dim} inputs, expected {expected.obs_dim}; "
                 "start from a run with the same observations"
             )
 
 
 def absolute(path: Any, filesystem: Any = None) -> Any:
-    """A local path as PyArrow takes it, absolute; a URI, a path on another file system and no path stay as they are."""
+    """Makes a local path absolute, as PyArrow needs it; URIs, paths on another file system and None are unchanged."""
     is_local = isinstance(path, Path) or (isinstance(path, str) and "://" not in path)
     return str(Path(path).absolute()) if is_local and filesystem is None else path
 
 
 def policies_file(folder: str | Path) -> Path:
-    """The one file of a checkpoint that holds its policies.
+    """Returns the file of a checkpoint that holds its policies.
 
     Raises:
         ValueError: If there is none.
@@ -107,7 +108,7 @@ def policies_file(folder: str | Path) -> Path:
 
 
 def policies_sha256(folder: str | Path) -> str:
-    """SHA-256 of ``policies_file(folder)``."""
+    """Returns the SHA-256 of ``policies_file(folder)``."""
     return hashlib.sha256(policies_file(folder).read_bytes()).hexdigest()
 
 
@@ -131,7 +132,7 @@ def read_policies(folder: str | Path) -> SavedPolicies:
 
 
 def _checked_shape(state: Any, central: bool) -> PolicyShape:
-    """What policies ``state`` has; each must have all arrays of a policy, of one size and of finite numbers."""
+    """Returns clients and sizes of the policies in ``state``; each must have all arrays, of one size, and finite."""
     policies = {CENTRAL: state["parameters"]} if central else dict(state)
     clients = state["clients"] if central else list(policies)
     names = isinstance(clients, list) and all(isinstance(client, str) for client in clients)
@@ -147,25 +148,25 @@ def _checked_shape(state: Any, central: bool) -> PolicyShape:
         if found != {name: (shape, True) for name, shape in shapes.items()}:
             raise ValueError(f"{policy_id!r} is no float32 policy of {hidden_size} hidden units and {obs_dim} inputs")
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise ValueError(f"{policy_id!r} has weights that are no finite numbers: the run that saved it diverged")
+            raise ValueError(f"{policy_id!r} has weights that are not finite: the run that saved it diverged")
     return PolicyShape(tuple(clients), obs_dim, hidden_size, central)
 
 
 def _check_opcodes(content: bytes) -> None:
-    """Refuses a pickle that is cut off, or numbers what it remembers so that Python would make room for gigabytes."""
+    """Refuses a pickle that is cut off, or whose memo indices would make Python allocate gigabytes."""
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) >= len(content):
             raise pickle.UnpicklingError(f"it remembers something as number {argument}")
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Reads a pickle of NumPy arrays in dicts, and refuses one that names anything else, which would be called."""
+    """Unpickles NumPy arrays in dicts, and refuses any other class or function, which would be called."""
 
     _NAMES = frozenset({"_frombuffer", "_reconstruct", "scalar", "ndarray", "dtype"})
     _MODULES = re.compile(r"numpy(\._?core(\.numeric|\.multiarray))?")
 
     def find_class(self, module_name: str, global_name: str) -> Any:
-        """One of NumPy's own, whatever its version."""
+        """Returns an object of NumPy, of any version."""
         is_numpy = self._MODULES.fullmatch(module_name) and global_name in self._NAMES
         if not is_numpy and (module_name, global_name) != ("collections", "OrderedDict"):
             raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is no array")
@@ -173,7 +174,7 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def only_in(these: Iterable[str], others: Iterable[str]) -> str:
-    """Names those of ``these`` that are not among ``others``, the first few by name."""
+    """Lists the entries of ``these`` that are not in ``others``, the first few by name."""
     known = set(others)
     names = [name for name in these if name not in known]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

@@ -1,4 +1,4 @@
-"""What both env runners share: counters of the running episode, its state, and the budget sampler's piece."""
+"""Base of both env runners: counters of the running episode, its state, and access to the budget sampler."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from bippo_rllib.policies.agents import environment_in
 from bippo_rllib.rllib_compat import LeanEnvRunner, is_wanted, registered_creator
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter, registered_env
 from bippo_rllib.selection.connector import BudgetSamplerConnector
-from bippo_rllib.selection.pipeline import find_piece
+from bippo_rllib.selection.pipeline import find_connector
 
 RUN_STATE = "run"
-#: Components of an env runner that hold its connector pieces.
-PIECES = (COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR)
+#: Components of an env runner that hold its connectors.
+CONNECTORS = (COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR)
 
 
 class BaseEnvRunner(LeanEnvRunner):
-    """A multi-agent env runner without bookkeeping that grows, and resumable.
+    """An env runner that logs sums instead of keeping episodes, and that can be resumed during an episode.
 
-    Episode metrics are running sums (the stock runner keeps every chunk of the running episode, and several metrics
-    per agent), and the state holds the environment's, where a ``ParallelEnv`` has ``get_state`` and
-    ``set_state``.
+    The state includes the environment's if a ``ParallelEnv`` has ``get_state`` and ``set_state``.
     """
 
     def __init__(self, config: Any, **kwargs: Any) -> None:
@@ -36,43 +34,47 @@ class BaseEnvRunner(LeanEnvRunner):
         self._clear_counters()
 
     def make_env(self) -> None:
-        """As the stock runner's; what a registered name makes may also be a ``ParallelEnv``."""
+        """Overrides RLlib's so that a registered name may also stand for a ``ParallelEnv``."""
         if (creator := registered_creator(self.config.env)) is not None:
             self.config.env = registered_env(self.config.env, creator)
         super().make_env()
 
-    @property
-    def sampler_connector(self) -> BudgetSamplerConnector:
-        """The budget sampler's piece in the module-to-env pipeline.
+    def require_sampler(self) -> BudgetSamplerConnector:
+        """Returns the budget sampler's connector in the module-to-env pipeline.
 
         Raises:
             ValueError: If there is none.
         """
-        if (piece := find_piece(self.module_to_env, BudgetSamplerConnector)) is None:
+        if (connector := find_connector(self.module_to_env, BudgetSamplerConnector)) is None:
             raise ValueError(
                 "no BudgetSamplerConnector in the module-to-env pipeline, so nothing would keep the selection within "
-                "the budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the piece yourself"
+                "the budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the connector"
             )
-        return piece
+        return connector
+
+    @property
+    def sampler_connector(self) -> BudgetSamplerConnector:
+        """The budget sampler's connector."""
+        return self.require_sampler()
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The stock state and, where the environment can be restored, the running episode unless it evaluates."""
+        """Returns RLlib's state and, in training, the running episode if the environment can be restored."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         if is_wanted(self, RUN_STATE, components, not_components):
             state[RUN_STATE] = self._run_state()
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``; the next ``sample`` continues the restored episode.
+        """Restores the state that ``get_state`` returned; the next ``sample`` continues the restored episode.
 
-        Where the state has no episode, as that of an environment that cannot be restored, it starts a new one. If the
-        environment or a connector piece refuses its part of the state, the env runner is as it was.
+        If the state has no episode, since the environment cannot be restored, the next ``sample`` starts one. If the
+        environment or a connector refuses its part of the state, the env runner is unchanged.
         """
         if RUN_STATE not in state or self.config.in_evaluation:
             super().set_state(state)
             return
         run = state[RUN_STATE]
-        with self._pieces_kept():
+        with self._connectors_kept():
             super().set_state(state)
             resumed = run and self._environment.set_state(run["environment"])
         if run:
@@ -81,9 +83,9 @@ class BaseEnvRunner(LeanEnvRunner):
         self.needs_reset = not run
 
     @contextmanager
-    def _pieces_kept(self) -> Iterator[None]:
-        """Puts the connector pieces back to where they were if what is done inside fails."""
-        before = copy.deepcopy(self.get_state(components=PIECES))
+    def _connectors_kept(self) -> Iterator[None]:
+        """Restores the connectors' previous state if the block fails."""
+        before = copy.deepcopy(self.get_state(components=CONNECTORS))
         try:
             yield
         except BaseException:
@@ -96,7 +98,7 @@ class BaseEnvRunner(LeanEnvRunner):
 
     @abstractmethod
     def _episode_over(self) -> bool:
-        """Whether the next step begins with a reset."""
+        """Whether the next step resets the environment first."""
 
     @abstractmethod
     def _episode_id(self) -> str:
@@ -104,7 +106,7 @@ class BaseEnvRunner(LeanEnvRunner):
 
     @abstractmethod
     def _resume(self, observations: dict, infos: dict, *, episode_id: str, episode_over: bool) -> None:
-        """Continues an episode in the middle, from the observations and infos of that moment."""
+        """Continues an episode from its latest observations and infos."""
 
     def _run_state(self) -> dict[str, Any] | None:
         if self.config.in_evaluation or self.needs_reset or not isinstance(self._environment, ParallelEnvAdapter):
@@ -120,7 +122,7 @@ class BaseEnvRunner(LeanEnvRunner):
         }
 
     def _count(self, num_steps: int, episode_return: float, episode_over: bool) -> None:
-        """Adds steps to the running episode's sums, and logs these when it ends."""
+        """Adds steps to the running episode's sums, which are logged when it ends."""
         self._episode_length += num_steps
         self._episode_return += episode_return
         if episode_over:

@@ -1,4 +1,4 @@
-"""Steps all agents as arrays: one forward pass, one sampler call, and experience of the participants only."""
+"""The default env runner: steps all agents as arrays, with one forward pass and one call of the sampler."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from bippo_rllib.selection.metrics import REDUCE, log_reward
 
 
 class BippoEnvRunner(BaseEnvRunner):
-    """The default runner: the same selections and updates, bit for bit, as ``EpisodeEnvRunner``, on arrays.
+    """Steps all agents as arrays; selections and updates are those of ``EpisodeEnvRunner``, bit for bit.
 
-    The module-to-env pipeline is RLlib's, holding the user's pieces and the budget sampler; columns are
-    ``AgentColumn``s. Pieces and callbacks get a ``RunningEpisode`` in place of a ``MultiAgentEpisode``.
+    The module-to-env pipeline is RLlib's and holds the user's connectors and the budget sampler; columns are
+    ``AgentColumn``s. Connectors and callbacks get a ``RunningEpisode`` instead of a ``MultiAgentEpisode``.
 
     Attributes:
-        module: The learner's policy bank, so that there are no weights to sync; ``Bippo.setup`` hands it over. In
-            evaluation a copy of it, which may grow or start over where the environment has other agents.
+        module: The learner's policy bank, which ``Bippo.setup`` sets, so that no weights are copied. In evaluation a
+            copy of it, which may grow or start over where the environment has other agents.
     """
 
     module: Any
 
     def make_module(self) -> None:
-        """Makes one to evaluate with only: beside the learner's it would else cost memory for nothing."""
+        """Builds a policy bank for evaluation only; in training the learner's is used."""
         evaluates = self.config.in_evaluation
         self.module = self.config.get_multi_rl_module_spec(env=self.env.unwrapped).build() if evaluates else None
 
     def get_spaces(self) -> dict[str, Any]:
-        """Spaces of the environment and of each policy."""
+        """Returns the spaces of the environment and of each policy."""
         return {
             INPUT_ENV_SPACES: (self.env.observation_space, self.env.action_space),
             INPUT_ENV_SINGLE_SPACES: (self.env.single_observation_space, self.env.single_action_space),
@@ -72,26 +72,29 @@ class BippoEnvRunner(BaseEnvRunner):
             num_episodes: Whole episodes to run instead, from a reset to their end.
             explore: Passed to the sampler; the config's setting by default.
             force_reset: Start a new episode first.
-            **kwargs: ``random_actions`` of the stock runner is refused.
+            **kwargs: RLlib's ``random_actions``, which must be False.
 
         Returns:
-            Experience of each step.
+            The experience of each step.
+
+        Raises:
+            ValueError: If there is no budget sampler, or the arguments contradict each other.
         """
         if kwargs.get("random_actions"):
             raise ValueError("random_actions=True would ignore the budget; use .selection(sampler='random') instead")
         for name, number in (("num_timesteps", num_timesteps), ("num_episodes", num_episodes)):
             if number is not None and (number < 0 or None not in (num_timesteps, num_episodes)):
                 raise ValueError(f"{name} is {number}; give num_timesteps or num_episodes, at least 0")
-        _ = self.sampler_connector  # refuses a missing one before anything is stepped
+        self.require_sampler()
         explore = self.config.explore if explore is None else explore
         with self.metrics.log_time(SAMPLE_TIMER):
             if force_reset or num_episodes is not None or self.needs_reset:
-                self._begin_episode(self.first_seed if self.needs_reset else None)
+                self._reset(self.first_seed if self.needs_reset else None)
             self.needs_reset = num_episodes is not None
             steps: list[Step] = []
             ended = 0
-            wanted = 1 if num_timesteps is None else num_timesteps
-            while ended < num_episodes if num_episodes is not None else len(steps) < wanted:
+            num_steps = 1 if num_timesteps is None else num_timesteps
+            while ended < num_episodes if num_episodes is not None else len(steps) < num_steps:
                 steps.append(self._step(explore))
                 ended += steps[-1].episode_over
             self.sample_callback(steps)
@@ -99,31 +102,31 @@ class BippoEnvRunner(BaseEnvRunner):
 
     @property
     def live_policies(self) -> Sequence[str]:
-        """Policies of the agents that act in the running episode."""
+        """Ids of the policies of the live agents."""
         return () if self.needs_reset or self._episode.is_done else self._policies
 
-    def begin(self) -> None:
-        """Starts the first episode, which ``sample`` otherwise does; nothing if one is running."""
+    def start_episode(self) -> None:
+        """Resets the environment if no episode is running; ``sample`` does the same."""
         if self.needs_reset:
-            self._begin_episode(self.first_seed)
+            self._reset(self.first_seed)
             self.needs_reset = False
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores ``get_state``; before the bank is handed over, weights are left to the learner."""
+        """Restores the state that ``get_state`` returned; before ``module`` is set, weights are left to the learner."""
         if self.module is None:
             state = {key: value for key, value in state.items() if key != COMPONENT_RL_MODULE}
         super().set_state(state)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Connectors, counters and the running episode. The bank is the learner's, and saved there."""
+        """Returns connectors, counters and the running episode; policies are in the learner's state."""
         skipped = [*force_list(not_components), COMPONENT_RL_MODULE]
         return super().get_state(components, not_components=skipped, **kwargs)
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
-        """The connector pipelines."""
+        """Returns the connector pipelines."""
         return [c for c in super().get_checkpointable_components() if c[0] != COMPONENT_RL_MODULE]
 
-    def _begin_episode(self, seed: int | None) -> None:
+    def _reset(self, seed: int | None) -> None:
         self._clear_counters()
         self._new_episode_record()
         observations, infos = self._environment.reset(seed=seed)
@@ -149,7 +152,7 @@ class BippoEnvRunner(BaseEnvRunner):
             self._set_agents(observations)
 
     def _act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
-        """One forward pass for all live agents: ``[N, obs_dim]`` -> module outputs, ``[N]`` each."""
+        """Runs one forward pass for all live agents: ``[N, obs_dim]`` -> module outputs, ``[N]`` each."""
         return self.module.act(self._slots, observations)
 
     @property
@@ -158,7 +161,7 @@ class BippoEnvRunner(BaseEnvRunner):
 
     @property
     def _reduce(self) -> str:
-        """How the metrics of a result's steps are reduced: ``train()`` makes one, an evaluation whole episodes."""
+        """How metrics of steps are reduced: a result of ``train()`` has one step, one of an evaluation many."""
         return "mean" if self.config.in_evaluation else "item"
 
     def _episode_over(self) -> bool:
@@ -175,7 +178,7 @@ class BippoEnvRunner(BaseEnvRunner):
         self._prepare_policies()
 
     def _prepare_policies(self) -> None:
-        """Fits the bank to the live agents: one that nobody announced gets a fresh policy."""
+        """Looks up the policies of the live agents; an agent that is not known yet gets a new one."""
         self.module.add_policies(self._policies)
         self._slots = self.module.slots_of(self._policies)
         agents_per_slot = np.bincount(self._slots, minlength=1)
@@ -185,7 +188,7 @@ class BippoEnvRunner(BaseEnvRunner):
 
     def _step(self, explore: bool) -> Step:
         if self._episode.is_done:
-            self._begin_episode(None)
+            self._reset(None)
         transition = self._step_environment(explore)
         experience = self._experience_of(transition)
         self._advance(transition)
@@ -199,13 +202,13 @@ class BippoEnvRunner(BaseEnvRunner):
         joint_action = dict(zip(agents, actions.tolist(), strict=True))
         after, rewards, terminateds, truncateds, infos = self._environment.step(joint_action)
         check_returned(agents, after, rewards, terminateds, truncateds)
-        took_part = self._took_part(actions, infos)
+        participated = self._participated(actions, infos)
         after = with_last_observations(after, lambda: self._episode.observations, agents, terminateds)
-        check_participants_seen([agents[i] for i in np.flatnonzero(took_part)], after)
+        check_participants_seen([agents[i] for i in np.flatnonzero(participated)], after)
         return Transition(
             observations=observations,
             actions=joint_action,
-            took_part=took_part,
+            participated=participated,
             log_probs=values_of(columns[Columns.ACTION_LOGP], self._order),
             next_observations=after,
             rewards=rewards,
@@ -214,16 +217,16 @@ class BippoEnvRunner(BaseEnvRunner):
             episode_over=bool(terminateds["__all__"] or truncateds.get("__all__")),
         )
 
-    def _took_part(self, actions: np.ndarray, infos: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
-        """Returns ``bool[N]``: who was to participate, and is not flagged as turned down or as having failed."""
-        took_part, agents = actions == PARTICIPATE, self._episode.agent_ids
-        for i in np.flatnonzero(took_part):
-            took_part[i] = not any(map(infos.get(agents[i], {}).get, self.config.not_learned_keys))
-        return took_part
+    def _participated(self, actions: np.ndarray, infos: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
+        """Returns ``bool[N]``: agents that were selected, and are not flagged as dropped or failed."""
+        participated, agents = actions == PARTICIPATE, self._episode.agent_ids
+        for i in np.flatnonzero(participated):
+            participated[i] = not any(map(infos.get(agents[i], {}).get, self.config.not_learned_keys))
+        return participated
 
     def _experience_of(self, transition: Transition) -> Step:
-        """What the learner takes: here, the participants' experience."""
-        agents, index = self._episode.agent_ids, np.flatnonzero(transition.took_part)
+        """Returns the experience to learn from: that of the participants."""
+        agents, index = self._episode.agent_ids, np.flatnonzero(transition.participated)
         participants = [agents[i] for i in index]
         departed = [i for i, agent in enumerate(agents) if agent in transition.departed]
         return StepExperience(
@@ -240,7 +243,7 @@ class BippoEnvRunner(BaseEnvRunner):
         )
 
     def _advance(self, transition: Transition) -> None:
-        """Moves the episode past the step and reports it to metrics and callbacks."""
+        """Updates the running episode with the step, and calls metrics and callbacks."""
         episode, over = self._episode, transition.episode_over
         episode.step(transition)
         self.log_step()

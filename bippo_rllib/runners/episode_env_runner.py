@@ -1,4 +1,4 @@
-"""The plain RLlib path: the stock multi-agent env runner on RLlib's own episodes."""
+"""An env runner on RLlib's episodes and all of its pipelines."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from bippo_rllib.selection.metrics import log_reward
 
 
 class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
-    """Steps the environment through RLlib's own episodes and all of its pipelines.
+    """Steps the environment through RLlib's episodes and all of its pipelines.
 
-    For environments with env-to-module connector pieces, and the oracle of ``BippoEnvRunner``, which does the same on
-    arrays. Beside what ``BaseEnvRunner`` changes, it differs from the stock runner in two ways: a missing budget
-    sampler is refused before anything is stepped, and so is a step in which all agents leave while others join, since
-    RLlib's own episodes end with the agents they know.
+    For environments with env-to-module connectors and agents that pause; ``BippoEnvRunner`` makes the same selections
+    on arrays. A step in which all agents leave while others join is refused, since RLlib's episodes end with the agents
+    they know.
     """
 
     def sample(self, **kwargs: Any) -> list[MultiAgentEpisode]:
-        """As the stock runner; callbacks get one summary of the chunks that were returned before, not these."""
-        _ = self.sampler_connector  # refuses a missing one before anything is stepped
+        """Overrides RLlib's; callbacks get one summary of all earlier chunks of an episode instead of the chunks."""
+        self.require_sampler()
         episodes = super().sample(**kwargs)
         self.keep_chunks()
         for chunk in episodes:
@@ -34,7 +33,7 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
         return episodes
 
     def _summary(self, episode_id: str) -> RunningEpisode:
-        """Length and return of what has been returned of the running episode, for callbacks at its end."""
+        """Returns length and return of the earlier chunks of an episode, for callbacks at its end."""
         return RunningEpisode(
             episode_id,
             self.config.policy_mapping_fn,
@@ -60,7 +59,7 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
         observations, rewards, terminateds, truncateds, _ = returned
         check_returned(list(actions), observations, rewards, terminateds, truncateds)
         log_reward(self.metrics, actions, rewards)
-        _check_somebody_stays(list(actions), list(observations), terminateds, truncateds)
+        _check_not_all_replaced(list(actions), list(observations), terminateds, truncateds)
         before = self.running_episode
         return with_last_observations(observations, lambda: before.get_observations(-1), actions, terminateds)
 
@@ -69,15 +68,15 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
         self._clear_counters()
 
 
-def _check_somebody_stays(
+def _check_not_all_replaced(
     acted: Sequence[Any], seen: Sequence[Any], terminateds: Mapping[Any, bool], truncateds: Mapping[Any, bool]
 ) -> None:
-    """RLlib would end the episode here, reset the environment in its next step, and so skip the joiners' steps."""
+    """Refuses a step after which RLlib would end the episode although other agents have joined."""
     if not acted or terminateds["__all__"] or truncateds.get("__all__"):
         return
     joined = [agent for agent in seen if agent not in acted]
     if joined and all(terminateds.get(agent) or truncateds.get(agent) for agent in acted):
         raise ValueError(
-            f"all {len(acted)} agents left in the step in which {joined[0]!r} joined; RLlib's own episodes end with "
-            "the agents they know and cannot continue with others: use BippoEnvRunner, the default, which can"
+            f"all {len(acted)} agents left in the step in which {joined[0]!r} joined; RLlib's episodes end "
+            "with the agents they know; use BippoEnvRunner, the default, which continues"
         )

@@ -1,4 +1,4 @@
-"""What keeps an evaluation away from the training run."""
+"""Separates evaluations from the training run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from bippo_rllib.policies.policy_bank import PolicyBank
-from bippo_rllib.runners.base_env_runner import PIECES, BaseEnvRunner
+from bippo_rllib.runners.base_env_runner import CONNECTORS, BaseEnvRunner
 
 
 @contextmanager
 def global_generators_kept() -> Iterator[None]:
-    """Puts Python's, NumPy's and PyTorch's CPU generator back to where they were.
+    """Restores the global generators of Python, NumPy and PyTorch (CPU) after the block.
 
     RLlib seeds them when it makes an env runner, and a user's environment may draw from them.
     """
@@ -30,20 +30,20 @@ def global_generators_kept() -> Iterator[None]:
 
 
 def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> None:
-    """Starts an evaluation from a copy of what the training run's connector pieces know, and of all weights.
+    """Copies the state of the training run's connectors and all weights to the env runner of an evaluation.
 
-    Of what the pieces know only epsilon may be another one: that of ``evaluation_config``.
+    Epsilon is that of ``evaluation_config``, if it has one.
 
     Args:
-        evaluating: Env runner of the evaluation. RLlib copies the learner's weights right after this, unless it takes
-            those it has for newer, as after ``restore_from_path``.
+        evaluating: Env runner of the evaluation. RLlib copies the learner's weights to it right after this, and would
+            not after ``restore_from_path``, when it holds its weights for newer.
         training: Env runner of the training run.
     """
-    evaluating.set_state(copy.deepcopy(training.get_state(components=PIECES)))
+    evaluating.set_state(copy.deepcopy(training.get_state(components=CONNECTORS)))
     if "epsilon" in (training.config.evaluation_config or ()):
         evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
     evaluating.forget_weights_version()
-    if isinstance(training.module, PolicyBank):  # those that were removed start afresh here, too
+    if isinstance(training.module, PolicyBank):  # an agent that returns gets a new policy here, too
         for policy_id in training.module.removed & evaluating.module.slots.keys():
             evaluating.module.remove_policy(policy_id)
     if evaluating.config.evaluation_force_reset_envs_before_iteration:

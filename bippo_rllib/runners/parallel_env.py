@@ -19,8 +19,8 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
     RLlib's own ``ParallelPettingZooEnv`` resets the environment in its constructor, knows only the agents of that
     first reset, orders them by set iteration (different in every process) and reports the end of an episode per agent,
-    which RLlib turns from a truncation into a termination. This one resets when asked, keeps the environment's agent
-    order, and reports the common end as ``__all__`` only.
+    which RLlib turns from a truncation into a termination. This one resets only in ``reset``, keeps the environment's
+    agent order, and reports the common end as ``__all__`` only.
 
     Attributes:
         parallel_env: The wrapped environment.
@@ -40,7 +40,7 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
     @agents.setter
     def agents(self, value: list[str]) -> None:
-        """RLlib's base class assigns an empty list; the environment is the only source."""
+        """Ignores the empty list that RLlib's base class assigns."""
 
     @property
     def possible_agents(self) -> list[str]:
@@ -49,35 +49,35 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
     @possible_agents.setter
     def possible_agents(self, value: list[str]) -> None:
-        """As for ``agents``."""
+        """Ignores the empty list that RLlib's base class assigns."""
 
     @property
     def observation_spaces(self) -> dict[str, gym.Space]:
-        """Observation space of each of ``possible_agents``: O(N), so ask ``get_observation_space`` for a single one."""
+        """Observation space of each of ``possible_agents``, in O(N); ``get_observation_space`` returns a single one."""
         return {agent: self.parallel_env.observation_space(agent) for agent in self.parallel_env.possible_agents}
 
     @property
     def action_spaces(self) -> dict[str, gym.Space]:
-        """Action space of each of ``possible_agents``, likewise."""
+        """Action space of each of ``possible_agents``, in O(N)."""
         return {agent: self.parallel_env.action_space(agent) for agent in self.parallel_env.possible_agents}
 
     def get_observation_space(self, agent_id: str) -> gym.Space:
-        """Observation space of one agent, known beforehand or not."""
+        """Returns the observation space of one agent, which need not be among ``possible_agents``."""
         return self.parallel_env.observation_space(agent_id)
 
     def get_action_space(self, agent_id: str) -> gym.Space:
-        """Action space of one agent, likewise."""
+        """Returns the action space of one agent, which need not be among ``possible_agents``."""
         return self.parallel_env.action_space(agent_id)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
-        """Starts an episode: observations and infos of all live agents."""
+        """Starts an episode; returns observations and infos of all live agents."""
         start = time.perf_counter()
         self._last = self.parallel_env.reset(seed=seed, options=options)
         self.seconds += time.perf_counter() - start
         return self._last
 
     def step(self, action_dict: Mapping[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
-        """One step; an agent that leaves while others stay is reported as such, the common end as ``__all__``."""
+        """Steps the environment; an agent that leaves while others stay is reported alone, the end as ``__all__``."""
         start = time.perf_counter()
         observations, rewards, terminations, truncations, infos = self.parallel_env.step(dict(action_dict))
         self.seconds += time.perf_counter() - start
@@ -91,15 +91,15 @@ class ParallelEnvAdapter(MultiAgentEnv):
         return observations, rewards, terminateds, truncateds, infos
 
     def get_state(self) -> dict[str, Any] | None:
-        """Everything needed to resume during an episode; None if the environment has no ``get_state``/``set_state``."""
+        """Returns all that resumes an episode; None if the environment has no ``get_state`` and ``set_state``."""
         if not all(hasattr(self.parallel_env, name) for name in ("get_state", "set_state")):
             return None
-        # Without final observations of agents that left: nobody will act on these.
+        # Without the last observations of agents that left: no agent acts on them.
         observations, infos = ({agent: entries[agent] for agent in self.agents} for entries in self._last)
         return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
 
     def set_state(self, state: Mapping[str, Any]) -> tuple[dict, dict]:
-        """Restores a ``state`` of ``get_state``; returns the observations and infos of that moment."""
+        """Restores a ``state`` of ``get_state``; returns its observations and infos."""
         self.parallel_env.set_state(state["parallel_env"])
         self._last = (state["observations"], state["infos"])
         return self._last
@@ -110,7 +110,7 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
 
 def adapted(env: Any) -> Any:
-    """``env``, in an adapter if it is a ``ParallelEnv``."""
+    """Returns ``env``, wrapped in an adapter if it is a ``ParallelEnv``."""
     return ParallelEnvAdapter(env) if isinstance(env, ParallelEnv) else env
 
 
@@ -119,24 +119,25 @@ class _MakerKind(type):
 
 
 class EnvMaker(metaclass=_MakerKind):
-    """What RLlib takes for an environment class: called with an ``env_config``, it returns what ``factory`` makes.
+    """What RLlib takes as an environment class: called with an ``env_config``, it makes a ``ParallelEnv``.
 
-    Classes of this kind are pickled without code of ours, so that checkpoints outlive a Python version.
+    Classes of this kind are pickled by reference to ``factory``, without code, so that checkpoints can be read with
+    another version of Python.
     """
 
     factory: Callable[..., Any]
 
     def __new__(cls, config: Mapping[str, Any]) -> Any:
-        """The environment for an ``env_config``."""
+        """Makes the environment for an ``env_config``."""
         return adapted(cls.factory(**config))
 
 
 def rllib_env(env: Any) -> Any:
-    """``env`` as RLlib takes it: a ``ParallelEnv`` class or a factory of one becomes an ``EnvMaker``.
+    """Converts a ``ParallelEnv`` class, or a function that makes one, to a class that RLlib accepts.
 
-    That has the name of what it makes and is always the same one, and ``env_config`` holds the keyword arguments and
-    nothing else, so that both survive RLlib's and Tune's copies, dicts and names of trials. A registered name, an
-    environment class of RLlib's and what this function returned stay as they are.
+    The class is the same for each ``env`` and has its name, and ``env_config`` holds the keyword arguments and nothing
+    else, so that both survive RLlib's and Tune's copies, dicts and names of trials. Registered names, RLlib's
+    environment classes and what this function returned are returned unchanged.
     """
     if not callable(env) or (inspect.isclass(env) and not issubclass(env, ParallelEnv)):
         return env
@@ -149,7 +150,7 @@ def _maker(factory: Callable[..., Any]) -> type:
 
 
 def _pickled(maker: Any) -> Any:
-    """Returns what ``pickle`` keeps: it looks classes up by name, and those of factories are in no module."""
+    """Reduces a maker for ``pickle``, which would look it up by name in a module."""
     return maker.__name__ if maker is EnvMaker else (_maker, (maker.factory,))
 
 
@@ -157,5 +158,5 @@ copyreg.pickle(_MakerKind, _pickled)
 
 
 def registered_env(name: str, creator: Callable[[Mapping[str, Any]], Any]) -> type:
-    """Likewise for what ``creator`` was registered for, which takes the ``env_config`` itself."""
+    """Returns the class for a name that ``register_env`` knows; its ``creator`` takes the ``env_config`` as a whole."""
     return type(name, (), {"__new__": lambda cls, config: adapted(creator(config))})

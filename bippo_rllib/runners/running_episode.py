@@ -1,4 +1,4 @@
-"""The episode as ``BippoEnvRunner`` keeps it, one step of it, and what an environment returned as arrays."""
+"""The running episode of ``BippoEnvRunner``, one step of it, and checks of what an environment returned."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Entries = Mapping[Any, Any]
 
 @dataclass
 class RunningEpisode:
-    """The episode as connector pieces and callbacks see it: what RLlib's ``MultiAgentEpisode`` says of the latest step.
+    """The episode that connectors and callbacks get: the latest step, with the methods of ``MultiAgentEpisode``.
 
-    Length and return are those of the whole episode so far. Agents that left are in ``infos`` and ``rewards`` of the
-    step they left with only.
+    Length and return are those of the whole episode so far. An agent that left is in ``infos`` and ``rewards`` of its
+    last step only.
     """
 
     id_: str
@@ -30,19 +30,19 @@ class RunningEpisode:
     env_t: int = 0
     total_return: float = 0.0
     is_done: bool = False
-    custom_data: dict[str, Any] = field(default_factory=dict)  #: the user's
+    custom_data: dict[str, Any] = field(default_factory=dict)  #: for the user
 
     def __len__(self) -> int:
         return self.env_t
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"BippoEnvRunner's episode has no {name!r}, it keeps the latest step only; use "
-            "env_runners(env_runner_cls=EpisodeEnvRunner), which runs RLlib's own episodes"
+            f"the episode of BippoEnvRunner has no {name!r}, as it keeps the latest step only; use "
+            "env_runners(env_runner_cls=EpisodeEnvRunner), which has RLlib's episodes"
         )
 
     def step(self, transition: Transition) -> None:
-        """Moves past a step."""
+        """Replaces the latest step."""
         after, departed = transition.next_observations, transition.departed
         self.observations = {a: o for a, o in after.items() if a not in departed} if departed else after
         self.actions, self.rewards, self.infos = transition.actions, transition.rewards, transition.infos
@@ -50,37 +50,37 @@ class RunningEpisode:
         self.total_return += float(sum(transition.rewards.values()))
 
     def env_steps(self) -> int:
-        """Environment steps so far."""
+        """Returns the number of environment steps so far."""
         return self.env_t
 
     def get_return(self) -> float:
-        """Sum of all agents' rewards so far."""
+        """Returns the sum of all agents' rewards so far."""
         return self.total_return
 
     def module_for(self, agent_id: Any) -> str:
-        """Policy that the agent acts with."""
+        """Returns the id of the policy that the agent acts with."""
         return self.module_of(agent_id, self)
 
     def get_observations(
         self, indices: int | None = None, agent_ids: Collection[Any] | None = None
     ) -> Mapping[Any, Any]:
-        """Latest observation of each live agent; see ``get_infos``."""
+        """Returns the latest observation of each live agent; see ``get_infos``."""
         return _latest("observations", self.observations, indices, agent_ids)
 
     def get_actions(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
-        """Latest action of each agent; see ``get_infos``."""
+        """Returns the latest action of each agent; see ``get_infos``."""
         return _latest("actions", self.actions, indices, agent_ids)
 
     def get_rewards(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
-        """Latest reward of each agent; see ``get_infos``."""
+        """Returns the latest reward of each agent; see ``get_infos``."""
         return _latest("rewards", self.rewards, indices, agent_ids)
 
     def get_infos(self, indices: int | None = None, agent_ids: Collection[Any] | None = None) -> Entries:
-        """Latest info of each agent.
+        """Returns the latest info of each agent.
 
         Args:
-            indices: -1 for the entry itself; None, as in RLlib, for a list of all there are, here of this one.
-            agent_ids: Agents to leave it at; all by default.
+            indices: -1 for the entry itself; None, as in RLlib, for a list of all entries, here of this one.
+            agent_ids: Agents to return; all by default.
 
         Raises:
             ValueError: For other indices.
@@ -91,22 +91,22 @@ class RunningEpisode:
 def _latest(what: str, entries: Mapping[Any, Any], indices: int | None, agent_ids: Collection[Any] | None) -> Entries:
     if indices not in (-1, None):
         raise ValueError(
-            f"{what} at {indices!r} were asked for, but BippoEnvRunner keeps the latest step only (indices=-1); use "
-            "env_runners(env_runner_cls=EpisodeEnvRunner), which runs RLlib's own episodes"
+            f"indices of {what} are {indices!r}, but BippoEnvRunner keeps the latest step only (-1); use "
+            "env_runners(env_runner_cls=EpisodeEnvRunner), which has RLlib's episodes"
         )
     if indices == -1 and agent_ids is None:
         return entries
-    wanted = entries if agent_ids is None else [agent for agent in agent_ids if agent in entries]
-    return {agent: entries[agent] if indices == -1 else [entries[agent]] for agent in wanted}
+    agents = entries if agent_ids is None else [agent for agent in agent_ids if agent in entries]
+    return {agent: entries[agent] if indices == -1 else [entries[agent]] for agent in agents}
 
 
 @dataclass(frozen=True)
 class Transition:
-    """One step of the N live agents, in agent order, as policies, sampler and environment left it."""
+    """One step of the N live agents, in agent order."""
 
     observations: np.ndarray  #: ``float32[N, obs_dim]`` state they acted in
     actions: Mapping[str, int]  #: by agent
-    took_part: np.ndarray  #: ``bool[N]`` participated, and its work was not lost
+    participated: np.ndarray  #: ``bool[N]`` participated, and its work was not lost
     log_probs: np.ndarray  #: ``float32[N]``
     next_observations: Mapping[str, np.ndarray]  #: by agent; joiners too, and departed agents where reported
     rewards: Mapping[str, float]
@@ -122,17 +122,16 @@ def check_returned(
     terminateds: Mapping[Any, bool],
     truncateds: Mapping[Any, bool],
 ) -> None:
-    """Refuses a step that lacks what is learned from, of any agent that acted: who takes part in it is chance.
+    """Refuses a step that lacks the reward or last observation of an agent that acted, selected or not.
 
     An agent that was terminated needs no last observation, see ``with_last_observations``; one that is neither observed
-    nor said to have left pauses.
+    nor terminated nor truncated pauses.
 
     Raises:
         ValueError: If an agent was truncated without a last observation, or has no reward; the message names it.
     """
     acted = list(acted)
-    everybody = set(acted)
-    if observations.keys() >= everybody and rewards.keys() >= everybody:  # as in nearly every step
+    if observations.keys() >= set(acted) <= rewards.keys():  # as in nearly every step
         return
     for agent in acted:
         if agent not in observations and (truncateds.get(agent) or truncateds.get("__all__")):
@@ -151,9 +150,10 @@ def with_last_observations(
     acted: Iterable[Any],
     terminateds: Mapping[Any, bool],
 ) -> Mapping[Any, Any]:
-    """Returns what a step returned, ``after``, with the observation that it acted on for an agent it terminated unseen.
+    """Adds to ``after``, the observations that a step returned, those missing of agents that it terminated.
 
-    RLlib's own episodes mean to do the same, but where they are cut at every step they drop the agent's last step.
+    The last observation is then the one that the agent acted on. RLlib's episodes are meant to do the same, but lose
+    the agent's last step if they are cut at every step.
     """
     all_terminated = terminateds["__all__"]
     unseen = [a for a in acted if a not in after and (all_terminated or terminateds.get(a))]
@@ -164,22 +164,22 @@ def with_last_observations(
 
 
 def check_participants_seen(participants: Iterable[str], observations: Mapping[str, Any]) -> None:
-    """Refuses a step after which an agent that took part is neither observed nor said to have left.
+    """Refuses a step after which a participant is neither observed nor terminated nor truncated.
 
     Raises:
-        ValueError: If there is one; it names the agent and what the environment can do.
+        ValueError: Naming the agent and what the environment can do.
     """
     for agent in participants:
         if agent not in observations:
             raise ValueError(
-                f"the observation of {agent!r} is missing: it took part, and the step neither returned its observation "
-                f"nor said that it left; return one for every agent that acts, or truncate it with a last one (it may "
-                f"come back as '{agent}#1'); EpisodeEnvRunner waits for agents that pause"
+                f"the observation of {agent!r} is missing: it participated, and the step neither returned its "
+                "observation nor terminated or truncated it; return one for every agent that acts, or truncate it with "
+                f"a last one (it may come back as '{agent}#1'); EpisodeEnvRunner waits for agents that pause"
             )
 
 
 def stack_entries(entries: Mapping[str, Any], agents: Sequence[str], what: str, *shape: int) -> np.ndarray:
-    """What an environment returned for some agents, as ``float32[len(agents), *shape]``.
+    """Stacks what an environment returned for some agents: ``float32[len(agents), *shape]``.
 
     Raises:
         ValueError: If an entry is missing, of another shape or not finite; the message names the agent.

@@ -37,7 +37,7 @@ class BudgetSampler:
       score 1, whose odds are infinite, come first, and those with score 0 last, in random order among themselves.
       With ``outside_odds`` above 0 spending no more is one of the choices from the second pick on, the outside option
       of a logit choice model (McFadden, "Conditional Logit Analysis of Qualitative Choice Behavior", 1974), so that
-      what is left of a budget is not forced upon clients that nobody wants. A set score adds ``set_weight * z`` to the
+      the rest of a budget is not spent on clients with low scores. A set score adds ``set_weight * z`` to the
       logits of every pick (``SetScore``); whether to spend more is decided without it;
     * ``greedy`` (FPPO, Power-of-Choice): always the highest score;
     * ``random`` (FedAvg): uniformly, whatever the scores.
@@ -49,11 +49,11 @@ class BudgetSampler:
         epsilon: Initial exploration rate, in [0, 1]. Used by ``epsilon_greedy`` only, as are the next two.
         epsilon_decay: Factor applied to epsilon once per ``select`` with ``explore=True``, in (0, 1].
         epsilon_min: Epsilon never decays below this, in [0, 1].
-        outside_odds: Odds of spending no more, finite and at least 0: 1 are those of a client with score 0.5. Used by
+        outside_odds: Odds of spending no more, finite and at least 0: 1 is the odds of a client with score 0.5. Used by
             ``odds`` only; 0 spends as much as fits.
         set_weight: Weight of a set score that ``select`` is given, in logits for each standard deviation. Used by
             ``odds`` only.
-        seed: Seed of the sampler's own generator (int, sequence of ints, ``SeedSequence`` or None).
+        seed: Seed of the sampler's generator (int, sequence of ints, ``SeedSequence`` or None).
 
     Raises:
         ValueError: If an argument is outside its range; the message names it.
@@ -104,12 +104,13 @@ class BudgetSampler:
         Args:
             scores: ``[N]`` participation suggestions; any order-preserving score will do, ``-inf`` for a client that
                 is no candidate. ``stochastic`` needs the others finite and at least 0, ``odds`` in [0, 1].
-            costs: ``[N]`` cost of each client in the unit of the budget, at least 0. An infinite cost is never paid.
+            costs: ``[N]`` cost of each client in the unit of the budget, at least 0. A client of infinite cost is
+                never picked.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
             explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` pick greedily and epsilon does not
                 decay; ``random`` stays random.
             names: ``[N]`` client names for error messages; indices are used without them.
-            set_score: What each candidate would add to the clients picked so far; ``odds`` only.
+            set_score: Scores what each candidate adds to the clients picked so far; ``odds`` only.
 
         Returns:
             ``int64[K]`` indices of the selected clients in the order picked.
@@ -194,7 +195,7 @@ class BudgetSampler:
 
 
 def log_odds(probabilities: np.ndarray) -> np.ndarray:
-    """``log(p / (1 - p))`` of ``float64[N]`` probabilities: ``-inf`` at 0, ``inf`` at 1, accurate close to both."""
+    """Returns ``log(p / (1 - p))`` of ``float64[N]`` probabilities, accurate close to 0 (``-inf``) and 1 (``inf``)."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities) - np.log1p(-probabilities)
 
@@ -210,9 +211,9 @@ def _scaled_odds(scores: np.ndarray) -> np.ndarray:
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
-    """Up to a factor."""
+    """Returns the softmax without its normalisation; the largest weight is 1."""
     peak = logits.max()
-    if np.isinf(peak):  # only those with score 1, or all of them because all have score 0
+    if np.isinf(peak):  # then only scores of 1 count, or all scores are 0
         return (logits == peak).astype(np.float64)
     return np.exp(logits - peak)
 

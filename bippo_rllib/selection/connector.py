@@ -1,4 +1,4 @@
-"""The budget sampler as a piece of RLlib's module-to-env pipeline."""
+"""The budget sampler as a connector of RLlib's module-to-env pipeline."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class BudgetSamplerConnector(ConnectorV2):
     """Turns all participation suggestions into a selection whose summed cost fits the budget.
 
     Pipeline: module-to-env, after ``ModuleToAgentUnmapping`` (the first place where all agents are seen together) and
-    after the user's own pieces. Needs in the batch: ``participation_suggestion`` of every agent. Needs in every agent's
+    after the user's connectors. Needs in the batch: ``participation_suggestion`` of every agent. Needs in every agent's
     latest info: its cost and the budget, both in the environment's unit.
 
-    Writes ``actions`` of every agent (1 = participate). The log-prob of a participant stays the policy's own,
-    ``log(pi)``, also where pieces before this one turned the suggestion into another score.
+    Writes ``actions`` of every agent (1 = participate). The log-prob of a participant stays the policy's
+    ``log(pi)``, also if connectors before this one replaced the suggestion by another score.
 
     Args:
-        sampler: How to pick.
+        sampler: Selects the agents.
         cost_key: Info key of an agent's cost for the next step.
         budget_key: Info key of what all agents together may spend in the next step.
-        set_score: What a client would add to those picked so far, see ``SetScore``; the sampler must be ``odds``.
+        set_score: Scores what a client adds to those picked so far, see ``SetScore``; the sampler must be ``odds``.
         client_of: Agent id -> client, for the set score. By default every agent id is a client.
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BudgetSamplerConnector(ConnectorV2):
         metrics: MetricsLogger | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Writes ``actions``, and logs what there is to watch; ``explore`` is passed to the sampler."""
+        """Writes ``actions`` and logs metrics of the selection; ``explore`` is passed to the sampler."""
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch
@@ -79,23 +79,23 @@ class BudgetSamplerConnector(ConnectorV2):
         explores, reduce = explore is not False, (shared_data or {}).get(REDUCE, "mean")
         if explores and self.sampler.strategy == "epsilon_greedy":
             log_selection(metrics, {"epsilon": self.sampler.epsilon}, reduce)
-        chosen = self.sampler.select(scores, costs, budget, explore=explores, names=agents, set_score=self.set_score)
-        log_selection(metrics, selection_metrics(scores, costs, budget, chosen), reduce)
+        selected = self.sampler.select(scores, costs, budget, explore=explores, names=agents, set_score=self.set_score)
+        log_selection(metrics, selection_metrics(scores, costs, budget, selected), reduce)
         actions = np.zeros(len(agents), dtype=np.int64)
-        actions[chosen] = 1
+        actions[selected] = 1
         batch[Columns.ACTIONS] = column_like(suggestions, order, actions)
         return batch
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Epsilon, the sampler's generator, and what the set score remembers."""
+        """Returns the states of sampler and set score."""
         state = self.sampler.get_state()
         return state if self.set_score is None else {**state, SET_SCORE: self.set_score.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing.
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing.
 
         Raises:
-            ValueError: If only one of the two has a set score; nothing is changed then.
+            ValueError: If only one of state and connector has a set score. Nothing is changed then.
         """
         if not state:
             return

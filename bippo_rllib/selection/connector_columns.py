@@ -1,4 +1,4 @@
-"""Columns that connector pieces read and write: one array for all agents, readable as RLlib's dicts."""
+"""Columns that connectors read and write: one array for all agents, readable as RLlib's dicts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-#: Column of P(participate | s) of each agent: what the sampler ranks. Pieces before the sampler may put any score in
-#: its place; ``-inf`` means that the agent is no candidate.
+#: Column of the suggestions, P(participate | s) of each agent, by which the sampler selects. Connectors before it may
+#: replace them by any score; ``-inf`` means that the agent is no candidate.
 SUGGESTION = "participation_suggestion"
 
 #: RLlib's key of an agent in a batch: (episode id, agent id, policy id).
@@ -25,7 +25,7 @@ class AgentOrder:
 
     @classmethod
     def of(cls, keys: Sequence[AgentKey]) -> AgentOrder:
-        """The order of ``keys``, sorted."""
+        """Sorts the keys."""
         ordered = tuple(sorted(keys))
         return cls(ordered, {key: i for i, key in enumerate(ordered)})
 
@@ -38,7 +38,7 @@ class AgentOrder:
 class AgentColumn(MutableMapping[AgentKey, Any]):
     """One column: ``array[i]`` belongs to ``order.keys[i]``.
 
-    As a mapping it is what RLlib's pieces expect at this place, ``{key: [item]}``; writing an item, also in place as
+    As a mapping it is ``{key: [item]}``, as RLlib's connectors expect; writing an item, also in place as
     ``column[key][0] = item``, writes the array.
     """
 
@@ -63,26 +63,26 @@ class AgentColumn(MutableMapping[AgentKey, Any]):
 
 
 def order_of(column: Mapping[AgentKey, Any]) -> AgentOrder:
-    """The agents of a column, be it ours or RLlib's dict."""
+    """Returns the agents of a column, which may also be RLlib's dict."""
     return column.order if isinstance(column, AgentColumn) else AgentOrder.of(list(column))
 
 
 def values_of(column: Mapping[AgentKey, Any], order: AgentOrder) -> np.ndarray:
-    """The column's items as one array in ``order``."""
+    """Returns the column's items as one array in ``order``."""
     if isinstance(column, AgentColumn) and column.order is order:
         return column.array
     return np.array([column[key][0] for key in order.keys])
 
 
 def column_like(column: Mapping[AgentKey, Any], order: AgentOrder, array: np.ndarray) -> MutableMapping[AgentKey, Any]:
-    """``array`` as a column of the same kind as ``column``."""
+    """Makes a column of the same kind as ``column`` from an array."""
     if isinstance(column, AgentColumn):
         return AgentColumn(order, array)
     return {key: [array[i]] for i, key in enumerate(order.keys)}
 
 
 def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str) -> np.ndarray:
-    """``float64[len(agents)]``: what each agent's info holds under ``key``.
+    """Returns what each agent's info holds under ``key``: ``float64[len(agents)]``.
 
     Args:
         infos: Info by agent.
@@ -91,7 +91,7 @@ def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], k
         named_by: The setting that names the key, for the error.
 
     Raises:
-        ValueError: If an info lacks the key; the message names the agent, what it has and the setting.
+        ValueError: If an info lacks the key; the message names the agent, its keys and the setting.
     """
     try:
         return np.array([infos[agent_id][key] for agent_id in agents], dtype=np.float64)
@@ -107,7 +107,7 @@ def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], k
 def finite_info_values(
     infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], key: str, named_by: str
 ) -> np.ndarray:
-    """As ``info_values``, for numbers that must be finite.
+    """Returns ``info_values``, which must be finite.
 
     Raises:
         ValueError: If an info lacks the key or has NaN or infinity under it; the message names agent and setting.

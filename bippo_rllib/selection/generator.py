@@ -8,10 +8,10 @@ import numpy as np
 
 
 def new_generator(seed: int | Sequence[int] | np.random.SeedSequence | None) -> np.random.Generator:
-    """Returns a generator of its own for ``seed``; None seeds it from the operating system.
+    """Returns a new generator for ``seed``; None takes one from the operating system.
 
     Raises:
-        ValueError: If ``seed`` is no seed, such as -1.
+        ValueError: If ``seed`` is not a seed, such as -1.
     """
     try:
         return np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What one client's info holds, for rules and set scores. Standard library only."""
+"""Reads entries of infos, for rules and set scores. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def entry(client: str, info: Mapping[str, Any], key: str, needs: str) -> Any:
-    """Returns what one info has under ``key``; a ValueError that says ``needs`` if it lacks it."""
+    """Returns the entry of one info under ``key``; if it is missing, raises a ValueError that includes ``needs``."""
     try:
         return info[key]
     except KeyError:

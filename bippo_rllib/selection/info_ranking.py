@@ -1,4 +1,4 @@
-"""Heuristic selection: clients ranked by what they report in their infos, Power-of-Choice among them."""
+"""Heuristic selection: clients ranked by a number in their infos, such as Power-of-Choice."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from bippo_rllib.selection.connector_columns import finite_info_values
 from bippo_rllib.selection.generator import new_generator
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
-class InfoRanking(SuggestionPiece):
-    """Puts a number from each agent's info in the place of its participation suggestion.
+class InfoRanking(SuggestionConnector):
+    """Replaces each agent's participation suggestion by a number from its info.
 
     Pipeline: module-to-env, before the ``BudgetSamplerConnector``, where ``BippoConfig.selection(score_key=...)`` puts
     it. Needs in the batch: ``participation_suggestion`` of every agent. Needs in every agent's latest info: the score,
@@ -23,16 +23,16 @@ class InfoRanking(SuggestionPiece):
 
     With ``candidates`` it is Power-of-Choice as published (Cho et al. 2020, "Client Selection in Federated Learning:
     Convergence Analysis and Power-of-Choice Selection Strategies", arXiv:2010.01243): first ``draw_candidates``, then
-    the highest local losses among the drawn. The budget takes the place of the paper's fixed number of clients.
+    the highest local losses among them. A budget replaces the paper's fixed number of clients.
 
     Args:
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
         score_key: Info key to rank by; a finite number in every info.
         highest: Whether the highest comes first; else the lowest.
         candidates: Size of the candidate set; None makes every agent a candidate and draws nothing.
         size_key: Info key of the agent's data size, to which its chance of being drawn is proportional.
-        seed: Seed of the draws' own generator.
+        seed: Seed of the generator of the draws.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class InfoRanking(SuggestionPiece):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """The numbers in the infos, whatever the suggestions."""
+        """Returns the numbers in the infos; suggestions are not used."""
         named_by = "BippoConfig.selection(score_key=...)"
         scores = self._sign * finite_info_values(infos, agents, self._score_key, named_by)
         if self._candidates is not None:
@@ -64,11 +64,11 @@ class InfoRanking(SuggestionPiece):
         return scores
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The generator of the candidate draws."""
+        """Returns the state of the generator of the draws."""
         return {"rng": self._rng.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
         if state:
             self._rng.bit_generator.state = state["rng"]
 
@@ -78,8 +78,8 @@ def draw_candidates(sizes: np.ndarray, count: int, rng: np.random.Generator) -> 
 
     Args:
         sizes: ``float64[N]`` data sizes of at least 0; one of size 0 is never drawn.
-        count: Candidates wanted, at least 1; all there are if there are fewer.
-        rng: Where the draws come from.
+        count: Number of candidates, at least 1; all agents if there are fewer.
+        rng: Generator of the draws.
 
     Returns:
         ``int64[min(count, agents of positive size)]`` indices.

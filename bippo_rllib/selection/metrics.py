@@ -1,4 +1,4 @@
-"""What can be watched of a selection: RLlib's metrics under ``env_runners/selection``."""
+"""Metrics of a selection, in RLlib's results under ``env_runners/selection``."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ REDUCE = "reduce_selection_metrics"
 
 
 def selection_metrics(
-    suggestions: np.ndarray, costs: np.ndarray, budget: float, chosen: np.ndarray
+    suggestions: np.ndarray, costs: np.ndarray, budget: float, selected: np.ndarray
 ) -> dict[str, float]:
-    """What a step selected, and out of what.
+    """Computes the metrics of one step's selection.
 
     Args:
         suggestions: ``[N]`` as the sampler gets them, ``-inf`` for an agent that is no candidate.
-        costs: ``[N]`` of each agent, in the environment's unit.
-        budget: Likewise. A budget of 0 or infinity has no share.
-        chosen: ``int[K]`` indices of the selected agents.
+        costs: ``[N]`` cost of each agent, in the environment's unit.
+        budget: Budget of the step, in the same unit.
+        selected: ``int[K]`` indices of the selected agents.
 
     Returns:
-        Name -> value; NaN for what cannot be said.
+        Name -> value; NaN where a value is undefined, such as the share of a budget of 0 or infinity.
     """
-    spent = float(costs[chosen].sum())
+    spent = float(costs[selected].sum())
     finite = suggestions[np.isfinite(suggestions)].astype(np.float64)
     return {
         "num_agents": float(len(costs)),
-        "num_selected": float(len(chosen)),
+        "num_selected": float(len(selected)),
         "spent": spent,
         "budget": float(budget),
         "budget_share": spent / budget if 0.0 < budget < math.inf else math.nan,
@@ -45,9 +45,10 @@ def selection_metrics(
 
 
 def log_selection(metrics: MetricsLogger | None, values: Mapping[str, float], reduce: str = "mean") -> None:
-    """Logs values of one step; a result has their mean over its steps, or with ``reduce="item"`` those of the last.
+    """Logs values of one step.
 
-    That costs a fifth of RLlib's mean of one value, and ``train()`` makes one step.
+    A result holds their mean over its steps, or with ``reduce="item"`` the last ones. The latter takes a fifth of the
+    time, and ``train()`` makes one step only.
     """
     if metrics is not None:
         for name, value in values.items():

@@ -1,4 +1,4 @@
-"""The selection's pieces of the module-to-env pipeline, as a configuration asks for them."""
+"""Makes the connectors of the selection from a configuration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.set_score import SetScore
 
-Piece = TypeVar("Piece", bound=ConnectorV2)
+Connector = TypeVar("Connector", bound=ConnectorV2)
 
 
-def find_piece(pipeline: ConnectorPipelineV2, kind: type[Piece]) -> Piece | None:
-    """The first piece of a kind in ``pipeline``, which may be a user's own."""
-    return next((piece for piece in pipeline.connectors if isinstance(piece, kind)), None)
+def find_connector(pipeline: ConnectorPipelineV2, kind: type[Connector]) -> Connector | None:
+    """Returns the first connector of a kind in ``pipeline``; None if there is none."""
+    return next((connector for connector in pipeline.connectors if isinstance(connector, kind)), None)
 
 
 def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], str] = str) -> BudgetSamplerConnector:
-    """The budget sampler of a ``BippoConfig``, with its set score if there is one.
+    """Makes the budget sampler of a ``BippoConfig``, with its set score if there is one.
 
     Args:
         config: A ``BippoConfig``.
@@ -52,10 +52,10 @@ def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], st
 
 
 def new_set_score(config: AlgorithmConfig) -> SetScore | None:
-    """The set score of a ``BippoConfig``; None without one, or if its weight is 0.
+    """Makes the set score of a ``BippoConfig``; None without one, or if its weight is 0.
 
     Raises:
-        ValueError: If what should make one makes something else.
+        ValueError: If ``set_score`` makes something else.
     """
     if config.set_score is None or not config.set_weight:
         return None
@@ -67,14 +67,14 @@ def new_set_score(config: AlgorithmConfig) -> SetScore | None:
 
 def insert_scores(pipeline: ConnectorPipelineV2, config: AlgorithmConfig, client_of: Callable[[Any], str]) -> None:
     """Inserts the ranking or prior of a ``BippoConfig`` right before the budget sampler, if there is one."""
-    sampler = find_piece(pipeline, BudgetSamplerConnector)
-    for piece in (new_ranking(config), new_prior(config, client_of)):
-        if sampler is not None and piece is not None:
-            pipeline.insert_before(type(sampler), piece)
+    sampler = find_connector(pipeline, BudgetSamplerConnector)
+    for connector in (new_ranking(config), new_prior(config, client_of)):
+        if sampler is not None and connector is not None:
+            pipeline.insert_before(type(sampler), connector)
 
 
 def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
-    """The ranking of a ``BippoConfig``; None if agents are scored by their policies' suggestions."""
+    """Makes the ranking of a ``BippoConfig``; None if agents are scored by their policies' suggestions."""
     if config.score_key is None:
         return None
     return InfoRanking(
@@ -87,7 +87,7 @@ def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
 
 
 def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> RepresentativenessPrior | None:
-    """The prior of a ``BippoConfig``; None if its weight is 0.
+    """Makes the prior of a ``BippoConfig``; None if its weight is 0.
 
     Args:
         config: A ``BippoConfig``.
@@ -105,5 +105,5 @@ def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> Repre
 
 
 def _seed(config: AlgorithmConfig, purpose: bytes) -> list[int] | None:
-    """Key of a generator of its own for each purpose."""
+    """Returns the seed of the generator for one purpose."""
     return None if config.seed is None else [config.seed, *purpose]

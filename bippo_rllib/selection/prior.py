@@ -1,4 +1,4 @@
-"""The representativeness prior: what clients report, added to what their policies suggest."""
+"""The representativeness prior: adjusts the policies' suggestions by what clients report."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ import numpy as np
 
 from bippo_rllib.selection.connector_columns import finite_info_values
 from bippo_rllib.selection.representativeness import Prior
-from bippo_rllib.selection.suggestion_connector import SuggestionPiece
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
-class RepresentativenessPrior(SuggestionPiece):
-    """Raises the suggestions of clients whose reports follow the mean of all, lowers those of the others.
+class RepresentativenessPrior(SuggestionConnector):
+    """Raises the suggestions of clients whose reports follow the mean of all clients, and lowers the others.
 
     ``suggestion <- sigmoid(gain * logit(suggestion) + weight * z)``, with ``z`` from ``Representativeness``. Not part
     of the paper's method. Related: "Emulating Full Participation" (arXiv:2405.13584) selects the clients whose
-    gradients together come closest to those of all; here a number is enough that clients report anyway. It sees how
-    clients differ, not whether their data is right: that is left to the policies. And it believes what it is told: a
-    client that reports the mean of the others looks representative.
+    gradients together come closest to the mean gradient; here one reported number is enough. The prior measures how
+    clients differ, not whether their data is right, which is left to the policies, and it trusts reports: a client that
+    reports the mean of the others looks representative.
 
     Pipeline: module-to-env, before the ``BudgetSamplerConnector``, where ``BippoConfig.selection(prior_weight=...)``
     puts it. Needs in the batch: ``participation_suggestion`` of every agent, a probability (``-inf``, no candidate,
     stays as it is). Needs in every agent's latest info: the report. Writes ``participation_suggestion``.
 
-    Reports are recorded whenever the piece runs, exploring or not, and across episodes; the records are in checkpoints.
+    Reports are recorded in every step, exploring or not, and across episodes; the records are in checkpoints.
 
     Args:
-        key: Info key of what clients report, such as their accuracy; a finite number in every info, in any unit.
-        weight: Of ``z``. Below 0 the unrepresentative come first.
-        gain: Of the policies' logits; at 0 the prior decides alone.
-        only_lowers: Whether suggestions above one half count as one half, so that policies only turn clients down.
+        key: Info key of the reported number, such as their accuracy; a finite number in every info, in any unit.
+        weight: Weight of ``z``; a negative one prefers unrepresentative clients.
+        gain: Factor of the policies' logits; at 0 the prior decides alone.
+        only_lowers: Whether suggestions above one half count as one half, so that policies can only lower a
+            client's chances.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id. By default
             every agent id is a client.
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
 
     Attributes:
         prior: The rule and its record.
-        client_of: As given.
+        client_of: The function above.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class RepresentativenessPrior(SuggestionPiece):
         return self.prior.scores(probabilities, [self.client_of(agent_id) for agent_id in agents], reports)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The records of all clients."""
+        """Returns the records of all clients."""
         return self.prior.record.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
         if state:
             self.prior.record.set_state(state)
 
@@ -83,6 +84,6 @@ def _checked_probabilities(suggestions: np.ndarray, agents: Sequence[str]) -> np
         first = int(np.flatnonzero(~fine)[0])
         raise ValueError(
             f"the participation suggestion of {agents[first]!r} is {suggestions[first]}; a prior adjusts probabilities "
-            "in [0, 1]: put pieces that write other scores behind it, or leave it out"
+            "in [0, 1]; put connectors that write other scores behind it, or leave it out"
         )
     return suggestions

@@ -1,4 +1,4 @@
-"""How representative each client is of all, from a score that clients report anyway. NumPy only."""
+"""Computes how representative each client is of all clients, from one reported number. NumPy only."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MAX_LOGIT = 30.0
 class Representativeness:
     """Running record of how closely each client's score follows the mean of all live clients.
 
-    A client whose data is like everybody's has an accuracy that moves with the mean accuracy, whoever trained; one with
-    a single label swings between 0 and 1. Two numbers are kept for each client, however many rounds there were: the sum
-    of its squared distances from the mean and how many these are. Clients that leave keep theirs.
+    The accuracy of a client whose data is like the others' moves with the mean accuracy, whichever clients train; that
+    of one with a single label swings between 0 and 1. Two numbers are kept for each client: the sum of its squared
+    distances from the mean, and their number. Clients that leave keep their records.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Representativeness:
         self._counts = np.zeros(0, dtype=np.int64)
 
     def update(self, clients: Sequence[str], scores: np.ndarray) -> np.ndarray:
-        """Adds one report of each live client and returns how representative they are by now.
+        """Adds one report of each live client, and returns how representative the clients are.
 
         Args:
             clients: All live clients.
-            scores: ``float64[len(clients)]`` what they report, finite, in any unit.
+            scores: ``float64[len(clients)]`` reported numbers, finite, in any unit.
 
         Returns:
             Their ``representativeness``, ``float64[len(clients)]``.
@@ -54,13 +54,13 @@ class Representativeness:
         return {"clients": list(self._index), "sums": self._sums.copy(), "counts": self._counts.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what ``get_state`` returned."""
+        """Restores the state that ``get_state`` returned."""
         clients, sums, counts = state["clients"], state["sums"].copy(), state["counts"].copy()
         self._index = {client: i for i, client in enumerate(clients)}
         self._sums, self._counts = sums, counts
 
     def _indices(self, clients: Sequence[str]) -> np.ndarray:
-        """Where the records of ``clients`` lie; those not seen before get empty ones."""
+        """Returns the indices of the clients' records; new clients get empty ones."""
         for client in clients:
             self._index.setdefault(client, len(self._index))
         num_new = len(self._index) - len(self._sums)
@@ -71,17 +71,17 @@ class Representativeness:
 
 
 def representativeness(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """How much closer than the others each live client stays to the mean, standardised over the live clients.
+    """Returns how much closer than the others each client stays to the mean, standardised over the live clients.
 
     ``v_n = sqrt(sums_n / counts_n)`` is the root mean square of a client's distances from the mean, and ``z_n =
-    (mean(v) - v_n) / std(v)``, the population standard deviation. A short record says little: it has the credibility
+    (mean(v) - v_n) / std(v)``, the population standard deviation. A short record is unreliable: it has the credibility
     ``c_n = counts_n / (counts_n + HALF_TRUST)``, relative to the longest record's (Bühlmann, "Experience Rating and
     Credibility", ASTIN Bulletin, 1967), as its weight in mean and deviation and as the factor of ``z_n``. A client that
     joins thus starts near 0 and leaves the others where they are; where all records are equally long nothing changes.
 
     Args:
-        sums: ``float64[N]`` sum of each client's squared distances from the mean of the clients live with it.
-        counts: ``int64[N]`` how many these are.
+        sums: ``float64[N]`` sum of each client's squared distances from the mean of the live clients.
+        counts: ``int64[N]`` number of distances in each sum.
 
     Returns:
         ``float64[N]``, above 0 for clients more representative than the average; 0 without a record, and for all
@@ -101,14 +101,14 @@ def representativeness(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Prior:
-    """How much representativeness counts beside what policies suggest, and the record it comes from.
+    """Settings and record of the representativeness prior.
 
     Attributes:
-        key: Under which clients report their score.
-        weight: Of ``z``.
-        gain: Of the policies' logits.
-        only_lowers: Whether policies may only turn clients down.
-        record: Of all reports so far.
+        key: Info key of the reported number.
+        weight: Weight of ``z``.
+        gain: Factor of the policies' logits.
+        only_lowers: Whether policies can only lower a client's chances.
+        record: Record of all reports.
     """
 
     key: str
@@ -128,8 +128,8 @@ def with_prior(
 ) -> np.ndarray:
     """Returns ``sigmoid(gain * logit(suggestions) + weight * z)``, ``float64[N]``; ``-inf`` stays.
 
-    With ``only_lowers`` suggestions above one half count as one half: policies turn clients down, and leave the choice
-    among the others to the prior.
+    With ``only_lowers`` suggestions above one half count as one half: policies reject clients, and the prior chooses
+    among the others.
     """
     suggestions = np.asarray(suggestions, dtype=np.float64)
     learned = log_odds(np.clip(suggestions, _MARGIN, 1.0 - _MARGIN))

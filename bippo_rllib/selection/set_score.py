@@ -1,4 +1,4 @@
-"""Scores of sets: what a candidate would add to the clients picked so far. NumPy only."""
+"""Set scores: what a candidate adds to the clients picked so far. NumPy only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SetFunction = Callable[[Sequence[int], np.ndarray], np.ndarray]
 
 
 class SetScore(ABC):
-    """Scores what each candidate would add to the clients picked so far.
+    """Scores what each candidate adds to the clients picked so far.
 
     The sampler ``odds`` adds ``weight * z`` to a candidate's logit at every pick of a round, ``z`` being the scores
     standardised over the candidates, so that their unit does not matter. A subclass needs ``__call__`` and may read
@@ -35,10 +35,10 @@ class SetScore(ABC):
     """
 
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027
-        """Reads what the live clients report before a round; indices of this round are those of these sequences.
+        """Reads the live clients' infos before a round; the indices of this round refer to these sequences.
 
         Args:
-            clients: ``[N]`` names of the clients, the same for all stays of one.
+            clients: ``[N]`` names of the clients; one that returns keeps its name.
             infos: ``[N]`` latest info of each.
         """
 
@@ -51,11 +51,11 @@ class SetScore(ABC):
             candidates: ``int64[K]`` indices of the clients that are affordable.
 
         Returns:
-            ``float64[K]``, NaN for a candidate of which nothing is known: it counts as the average one.
+            ``float64[K]``, NaN for a candidate of unknown value, which counts as the average one.
         """
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what it remembers from round to round, as plain Python and NumPy values; nothing by default."""
+        """Returns the state to keep from round to round, as plain Python and NumPy values; empty by default."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027
@@ -63,10 +63,10 @@ class SetScore(ABC):
 
 
 def set_scores(score: SetFunction, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
-    """Returns what ``score`` says of the candidates; it gets copies, so that it cannot change the selection.
+    """Calls ``score`` with copies, so that it cannot change the selection, and checks what it returns.
 
     Raises:
-        ValueError: If that is not one number, finite or NaN, for each candidate.
+        ValueError: If it does not return one number, finite or NaN, for each candidate.
     """
     found = score(list(chosen), candidates.copy())
     try:
@@ -85,7 +85,7 @@ def set_scores(score: SetFunction, chosen: Sequence[int], candidates: np.ndarray
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Returns ``(values - mean) / std`` over those of ``float64[K]`` that are no NaN; 0 for NaN and equal values."""
+    """Returns ``(values - mean) / std`` of ``float64[K]``, ignoring NaN; 0 for NaN, and for all if all are equal."""
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))

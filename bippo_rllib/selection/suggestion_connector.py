@@ -1,4 +1,4 @@
-"""What pieces before the budget sampler share: other scores in the place of participation suggestions."""
+"""Base of connectors that replace or adjust participation suggestions before the budget sampler."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, order_of, values_of
 
 
-class SuggestionPiece(ConnectorV2):
-    """A module-to-env piece before the ``BudgetSamplerConnector`` that rewrites ``participation_suggestion``."""
+class SuggestionConnector(ConnectorV2):
+    """A connector before the ``BudgetSamplerConnector`` that rewrites ``participation_suggestion``."""
 
     @property
     def rule_name(self) -> str:
-        """What decides in it, for messages."""
+        """Name of the selection rule, for messages."""
         return type(self).__name__
 
     def __call__(self, *, batch: dict[str, Any], episodes: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
-        """Writes ``participation_suggestion``; a batch without it, as in a step that nobody acts in, is left alone."""
+        """Writes ``participation_suggestion``; a batch without any, as of a step without agents, is unchanged."""
         suggestions = batch.get(SUGGESTION)
         if not suggestions:
             return batch
@@ -34,11 +34,11 @@ class SuggestionPiece(ConnectorV2):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """What takes the place of the suggestions.
+        """Returns the scores that replace the suggestions.
 
         Args:
-            suggestions: ``[N]`` as the policies, or the pieces before this one, wrote them; not to be changed in place.
-            agents: ``[N]`` ids of the agents that act, in order.
+            suggestions: ``[N]`` from the policies or the connectors before this one; not to be changed in place.
+            agents: ``[N]`` ids of the live agents, in order.
             infos: Latest info by agent.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Update matching: the clients of a round whose updates together come closest to everybody's. NumPy only."""
+"""Update matching: selects clients whose updates together come closest to the mean of all. NumPy only."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from bippo_rllib.selection.info_entry import entry
 from bippo_rllib.selection.set_score import SetScore
 
-#: Updates whose median length tells how far training has come, and the fewest that do.
+#: Number of latest updates whose median length scales new profiles, and the fewest for which it does.
 RECENT, FEWEST = 20, 4
 
 
 class UpdateMatching(SetScore):
-    """Scores a candidate by how well the mean update of the clients picked and itself matches that of all clients.
+    """Scores a candidate by how well the mean update of the clients picked so far and itself matches the mean of all.
 
-    Every client has a profile ``P``, a sketch of what its training changed of the model per training sample; it is
-    replaced whenever the client trains. A candidate i, beside the clients S picked so far, has the score::
+    Every client has a profile ``P``, a sketch of how its training changed the model per training sample, which is
+    replaced whenever the client trains. With the clients S picked so far, a candidate i has the score::
 
         2 <m, t> - length_penalty * |m|**2
 
     with ``m`` the mean profile of S and i, weighted by data size, and ``t`` the mean profile of all live clients. At
-    ``length_penalty`` 1 this is, but for a constant, minus the squared distance of ``m`` from ``t``: clients whose
-    updates cancel each other's bias are picked together, whatever the labels behind them, of which nothing is told.
-    Below 1 long updates are penalised less: wrong labels make short ones.
+    ``length_penalty`` 1 this is, up to a constant, minus the squared distance of ``m`` from ``t``: clients whose
+    updates cancel each other's bias are picked together, without knowing their labels. Below 1 long updates are
+    penalised less, since wrong labels make short ones.
 
     Updates get shorter as training goes on. A new profile is scaled by the median length of the first profiles over the
     median length of the last ``RECENT`` updates, so that old and new ones can be compared. A client without a profile,
-    such as one that joined and has not trained, is neither preferred nor put back.
+    such as one that joined and has not trained, has NaN as score.
 
     Related: DivFL (Balakrishnan et al., ICLR 2022), which covers gradients by facility location; "Emulating Full
     Participation" (arXiv:2405.13584).
@@ -37,10 +37,10 @@ class UpdateMatching(SetScore):
     Args:
         key: Info key of a client's sketch, ``float[size]`` in the round after it trained, else None.
         size_key: Info key of a client's data size.
-        length_penalty: In the formula above, at least 0.
+        length_penalty: Factor in the formula above, at least 0.
 
     Raises:
-        ValueError: If ``length_penalty`` is no finite number of at least 0.
+        ValueError: If ``length_penalty`` is not a finite number of at least 0.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class UpdateMatching(SetScore):
         return next((len(profile) for profile in self._profiles.values()), None)
 
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
-        """Takes over the profiles of clients that have trained since, and prepares the scores of a round.
+        """Stores the profiles of clients that have trained, and prepares the scores of a round.
 
         Raises:
             ValueError: If an info lacks a key, or a sketch has another size than the others or is not finite.
@@ -72,7 +72,7 @@ class UpdateMatching(SetScore):
         self._prepare(clients, sizes)
 
     def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
-        """See ``SetScore``."""
+        """Returns the scores above; NaN for candidates without a profile."""
         if not self._known.any():
             return np.full(len(candidates), np.nan)
         base = self._weighted[list(chosen)].sum(axis=0)
@@ -103,7 +103,7 @@ class UpdateMatching(SetScore):
         return profile
 
     def _take_over(self, updates: Mapping[str, np.ndarray]) -> None:
-        """The first profiles as they are, later ones scaled."""
+        """Stores the first profiles unchanged, later ones scaled."""
         if not updates:
             return
         lengths = [float(np.linalg.norm(update)) for update in updates.values()]
@@ -122,7 +122,7 @@ class UpdateMatching(SetScore):
         self._profiles = {**self._profiles, **scaled}
 
     def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
-        """What does not change from pick to pick."""
+        """Computes what does not change from pick to pick."""
         self._known = np.array([client in self._profiles for client in clients])
         width = len(next(iter(self._profiles.values()), ()))
         profiles = np.zeros((len(clients), width))

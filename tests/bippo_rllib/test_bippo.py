@@ -188,7 +188,7 @@ def test_rllibs_own_episodes_are_resumed_too(tmp_path):
 
 
 class ZeroSuggestion(ConnectorV2):
-    """A user's piece: keeps one agent from being suggested."""
+    """A user's connector: keeps one agent from being suggested."""
 
     agent: str
 
@@ -200,12 +200,12 @@ class ZeroSuggestion(ConnectorV2):
 
 
 @pytest.mark.parametrize(("zeroed", "picked"), [("worker_00", "worker_02"), ("worker_02", "worker_00")])
-def test_a_users_piece_before_the_sampler_counts(zeroed, picked):
-    piece = ZeroSuggestion()
-    piece.agent = zeroed
+def test_a_users_connector_before_the_sampler_counts(zeroed, picked):
+    connector = ZeroSuggestion()
+    connector.agent = zeroed
     # Two workers cost 1 and two cost 2; with a budget of 1 it is one or the other of the cheap ones.
     greedy = config(num_workers=4, rounds=100, budget=1.0).selection(sampler="greedy")
-    algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: piece).build_algo()
+    algo = greedy.env_runners(module_to_env_connector=lambda env, spaces: connector).build_algo()
     names = [type(each).__name__ for each in algo.env_runner.module_to_env.connectors]
     assert names == ["ZeroSuggestion", "BudgetSamplerConnector"]
     for _ in range(4):
@@ -231,7 +231,7 @@ def test_without_the_sampler_the_run_is_refused():
     algo.stop()
 
 
-def test_a_users_own_sampler_piece_is_not_doubled():
+def test_a_users_own_sampler_connector_is_not_doubled():
     own = BudgetSamplerConnector(BudgetSampler("greedy"))
     algo = config().env_runners(module_to_env_connector=lambda env, spaces: [own]).build_algo()
     assert sum(isinstance(p, BudgetSamplerConnector) for p in algo.env_runner.module_to_env.connectors) == 1
@@ -576,7 +576,7 @@ def test_bippo_finds_the_good_client_and_only_because_of_the_rewards(seed):
 
 
 class InPlace(ConnectorV2):
-    """As RLlib's own pieces write: into the items."""
+    """As RLlib's own connectors write: into the items."""
 
     def __call__(self, *, batch, **kwargs):
         self.foreach_batch_item_change_in_place(
@@ -586,7 +586,7 @@ class InPlace(ConnectorV2):
 
 
 class Replaced(ConnectorV2):
-    """Puts dicts in the place of columns, as RLlib's own pieces do."""
+    """Puts dicts in the place of columns, as RLlib's own connectors do."""
 
     def __call__(self, *, batch, **kwargs):
         for column in batch:
@@ -598,10 +598,10 @@ class Replaced(ConnectorV2):
 
 
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
-@pytest.mark.parametrize("piece", [InPlace, Replaced])
-def test_a_piece_may_write_as_rllibs_do(piece, runner):
+@pytest.mark.parametrize("connector", [InPlace, Replaced])
+def test_a_connector_may_write_as_rllibs_do(connector, runner):
     greedy = config(num_workers=4, rounds=100, budget=1.0).selection(sampler="greedy")
-    greedy.env_runners(module_to_env_connector=lambda env, spaces: piece(), env_runner_cls=runner)
+    greedy.env_runners(module_to_env_connector=lambda env, spaces: connector(), env_runner_cls=runner)
     algo = greedy.build_algo()
     for _ in range(4):
         algo.train()

@@ -87,7 +87,7 @@ def test_keywords_and_settings_may_be_searched():
 
 def test_a_dict_keeps_the_class_of_a_users_own_configuration():
     algo = Bippo(config=config(OortConfig).to_dict())
-    assert any(type(piece).__name__ == "OortRanking" for piece in algo.env_runner.module_to_env.connectors)
+    assert any(type(connector).__name__ == "OortRanking" for connector in algo.env_runner.module_to_env.connectors)
     algo.stop()
 
 

@@ -20,7 +20,7 @@ from bippo_rllib import Bippo, BippoConfig
 from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.rllib_settings import HONOURED, HONOURED_ON_EPISODES, REASONS, SET_BY_RLLIB
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
-from bippo_rllib.selection.pipeline import find_piece
+from bippo_rllib.selection.pipeline import find_connector
 from bippo_rllib.selection.prior import RepresentativenessPrior
 
 SETTINGS = vars(PPOConfig())
@@ -195,7 +195,7 @@ def test_a_prior_of_weight_minus_one_is_one(tmp_path):
     algo = config().selection(sampler="odds", prior_key="budget", prior_weight=-1).build_algo()
     again = Bippo.from_checkpoint(algo.save_to_path(tmp_path))
     for each in (algo, again):
-        assert find_piece(each.env_runner.module_to_env, RepresentativenessPrior).prior.weight == -1
+        assert find_connector(each.env_runner.module_to_env, RepresentativenessPrior).prior.weight == -1
         each.stop()
 
 

@@ -1,4 +1,4 @@
-"""Methods whose selection is a piece of its own, in the federation: the prior alone, Oort, the oracle."""
+"""Methods whose selection is a connector of its own, in the federation: the prior alone, Oort, the oracle."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_oort_tries_everyone_first_and_is_not_told_losses_of_others(ray_session:
     known: set[str] = set()
     for _ in range(ROUNDS):
         algo.train()
-        piece = next(p for p in algo.env_runner.module_to_env.connectors if type(p).__name__ == "OortRanking")
+        connector = next(p for p in algo.env_runner.module_to_env.connectors if type(p).__name__ == "OortRanking")
         # Round 0, in which all train, is no trial; what a round showed is known in the next one.
-        assert set(piece.get_state()["known"]) == known
+        assert set(connector.get_state()["known"]) == known
         known |= {f"client_{client:03d}" for client in algo.parallel_env.last_round.trained}
     assert len(known) == 8
     algo.stop()

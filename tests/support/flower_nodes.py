@@ -99,7 +99,7 @@ def weight(arrays):
 def selector(names=NAMES, *, prior=None, size=5, seed=0, reward=Reward(), matching=None):  # noqa: B008
     """Policies that are drawn anew; picked in proportion to their odds, and by update matching if it is given."""
     stack = PolicyStack()
-    stack.begin(ParameterLayout(size, 16), seed)
+    stack.initialize(ParameterLayout(size, 16), seed)
     stack.add_policies(list(names))
     trainer, sampler = PolicyTrainer(stack, 1), BudgetSampler("odds", seed=1, set_weight=2.0)
     prior = None if prior is None else Prior(prior, 2.0, 1.0)

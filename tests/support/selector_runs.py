@@ -14,7 +14,7 @@ def federation(method: str):
     keywords = METHODS[method].with_requirements({**TINY, "rounds": 40, "seed": 7})
     config = METHODS[method].make_config().environment(envs.parallel_env, env_config=keywords)
     algo = config.debugging(seed=7, log_level="ERROR").build_algo()
-    algo.env_runner.begin()
+    algo.env_runner.start_episode()
     return algo
 
 

@@ -24,7 +24,7 @@ KEY = "bippo_rllib"
 def toy_selector(num_clients: int = 3, *, obs_dim: int = 5, strategy: str = "odds", **parts: Any) -> ClientSelector:
     """Of clients ``client_000``, ... with fresh policies of 4 hidden units that learn from two participations."""
     policies = PolicyStack()
-    policies.begin(ParameterLayout(obs_dim, 4), 7)
+    policies.initialize(ParameterLayout(obs_dim, 4), 7)
     policies.add_policies([f"client_{client:03d}" for client in range(num_clients)])
     defaults = {"prior": Prior("accuracy", 2.0, 1.0), "reward": Reward()}
     return ClientSelector(

@@ -30,7 +30,7 @@ class CentralEnvRunner(BippoEnvRunner):
 
     def _experience_of(self, transition: Transition) -> CentralStep:
         agents = self._episode.agent_ids
-        participants = [agents[i] for i in np.flatnonzero(transition.took_part)]
+        participants = [agents[i] for i in np.flatnonzero(transition.participated)]
         rewards = stack_entries(transition.rewards, participants, "reward").astype(np.float64)
         return CentralStep(
             generation=self._policy.generation,
@@ -38,7 +38,7 @@ class CentralEnvRunner(BippoEnvRunner):
             next_observations=stack_entries(
                 transition.next_observations, agents, "observation", *self._observation_shape
             ),
-            participated=transition.took_part,
+            participated=transition.participated,
             log_probs=transition.log_probs,
             reward=float(rewards.mean()) if participants else 0.0,
             episode_over=transition.episode_over,

@@ -11,7 +11,7 @@ from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.learning.step_learner import NUM_POLICIES_UPDATED
 from bippo_rllib.policies.agents import CENTRAL as CENTRAL_POLICY
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-from bippo_rllib.selection.pipeline import find_piece
+from bippo_rllib.selection.pipeline import find_connector
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from experiments.benchmark.rl.free_rounds import PAIR, FreeRounds
 from experiments.benchmark.rl.kernel import bare_kernel
@@ -58,7 +58,7 @@ def build_prior(case: Case, watch: Stopwatch) -> Subject:
     """Our algorithm with the representativeness prior, whose time counts as the sampler's."""
     algo = _build(BippoConfig().selection(prior_key="accuracy", prior_weight=2.0), case, watch)
     watch.wrap(algo.bank, "act", "forward")
-    watch.wrap(find_piece(algo.env_runner.module_to_env, RepresentativenessPrior), "scores", "sampler")
+    watch.wrap(find_connector(algo.env_runner.module_to_env, RepresentativenessPrior), "scores", "sampler")
     return _subject(algo, None, watch)
 
 

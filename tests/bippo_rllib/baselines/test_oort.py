@@ -118,7 +118,7 @@ def test_a_joiner_is_tried_and_a_returner_is_remembered():
 
 
 class Episode:
-    """All that a piece asks of an episode."""
+    """All that a connector asks of an episode."""
 
     def __init__(self, infos):
         self._infos = infos
@@ -137,32 +137,32 @@ def infos_after(*trained, **changes):
     }
 
 
-def scores(piece, infos):
-    """What the piece writes, by agent."""
+def scores(connector, infos):
+    """What the connector writes, by agent."""
     suggestions = {("episode", agent, agent): [np.float32(0.5)] for agent in infos}
-    batch = piece(batch={SUGGESTION: suggestions}, episodes=[Episode(infos)], rl_module=None)
+    batch = connector(batch={SUGGESTION: suggestions}, episodes=[Episode(infos)], rl_module=None)
     return {agent: score for (_, agent, _), (score,) in batch[SUGGESTION].items()}
 
 
 def test_only_those_that_trained_are_known_by_the_loss_they_had():
-    piece = OortRanking(seed=0)
-    scores(piece, infos_after())
+    connector = OortRanking(seed=0)
+    scores(connector, infos_after())
     infos = infos_after("ann", "dan", "eve", eve={"failed": True})
     del infos["bob"]["loss"]  # nobody looks at it
-    assert sorted(scores(piece, infos).values()) == [1, 2, 3, 4, 5]
+    assert sorted(scores(connector, infos).values()) == [1, 2, 3, 4, 5]
     # Losses 0.9 and 3.0 on 10 samples; what failed counts as never tried.
-    assert piece.get_state()["known"] == {"ann": (pytest.approx(9.0), 1), "dan": (pytest.approx(30.0), 1)}
+    assert connector.get_state()["known"] == {"ann": (pytest.approx(9.0), 1), "dan": (pytest.approx(30.0), 1)}
 
 
 def test_returning_agents_continue_their_clients_record():
-    piece = OortRanking(seed=0, client_of=lambda agent: agent.partition("#")[0])
-    scores(piece, infos_after("ann"))  # before the first step nobody counts as tried
-    assert not piece.get_state()["known"]
-    scores(piece, {f"{name}#1": info for name, info in infos_after("ann").items()})
-    assert list(piece.get_state()["known"]) == ["ann"]
+    connector = OortRanking(seed=0, client_of=lambda agent: agent.partition("#")[0])
+    scores(connector, infos_after("ann"))  # before the first step nobody counts as tried
+    assert not connector.get_state()["known"]
+    scores(connector, {f"{name}#1": info for name, info in infos_after("ann").items()})
+    assert list(connector.get_state()["known"]) == ["ann"]
 
 
-def test_a_restored_piece_orders_as_the_one_it_was_saved_from():
+def test_a_restored_connector_orders_as_the_one_it_was_saved_from():
     first = OortRanking(seed=0)
     for names in (("ann",), ("bob", "eve"), ("cat",)):
         scores(first, infos_after(*names))

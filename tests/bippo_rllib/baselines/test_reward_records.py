@@ -11,7 +11,7 @@ import envs
 from bippo_rllib.baselines.bandit import RewardRecord
 from bippo_rllib.baselines.bandit_connector import BanditSuggestions
 from bippo_rllib.baselines.greedyfed import GreedyFed
-from bippo_rllib.baselines.rule_connector import RulePiece
+from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.selection.update_matching import UpdateMatching
 from experiments.methods import METHODS
 
@@ -39,16 +39,16 @@ def test_logits_are_the_scaled_sums_of_standardised_rewards(rewards, gain):
 
 
 def test_suggestions_only_turn_down_and_follow_clients_across_stays():
-    piece = BanditSuggestions(client_of=lambda agent: agent.partition("#")[0])
-    even = piece.scores(np.array([0.9, 0.1, 0.5]), ["a", "b", "c"], infos_of("abc", {}))
+    connector = BanditSuggestions(client_of=lambda agent: agent.partition("#")[0])
+    even = connector.scores(np.array([0.9, 0.1, 0.5]), ["a", "b", "c"], infos_of("abc", {}))
     assert even.tolist() == [0.5, 0.5, 0.5]
-    piece.scores(np.full(3, 0.5), ["a", "b", "c"], infos_of("abc", {"a": 0.3, "b": -0.1}))
-    later = piece.scores(np.array([0.5, 0.5, -np.inf]), ["a", "b#1", "c"], infos_of(["a", "b#1", "c"], {}))
+    connector.scores(np.full(3, 0.5), ["a", "b", "c"], infos_of("abc", {"a": 0.3, "b": -0.1}))
+    later = connector.scores(np.array([0.5, 0.5, -np.inf]), ["a", "b#1", "c"], infos_of(["a", "b#1", "c"], {}))
     # Mean .1, deviation .2: standardised 1 and -1, so 3 / sqrt(2) above and below; above counts as 0.
     np.testing.assert_allclose(later, [0.5, 1 / (1 + np.exp(3 / np.sqrt(2))), -np.inf])
     restored = BanditSuggestions()
     restored.set_state({})
-    restored.set_state(piece.get_state())
+    restored.set_state(connector.get_state())
     np.testing.assert_array_equal(restored.scores(np.full(2, 0.5), ["a", "b"], infos_of("ab", {})), later[:2])
 
 
@@ -65,7 +65,7 @@ def test_the_bandit_stands_before_the_prior(ray_session):
     keywords = METHODS["bandit"].with_requirements({"num_clients": 4, "rounds": 3, "budget_share": 0.6})
     algo = METHODS["bandit"].make_config().environment(envs.parallel_env, env_config=keywords).debugging(seed=1)
     algo = algo.build_algo()
-    kinds = [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
+    kinds = [type(connector).__name__ for connector in algo.env_runner.module_to_env.connectors]
     assert kinds == ["BanditSuggestions", "RepresentativenessPrior", "BudgetSamplerConnector"]
     algo.train()
     trained = algo.parallel_env.last_round
@@ -105,10 +105,10 @@ def test_greedyfed_goes_on_where_it_was_saved_and_names_what_is_missing():
 
 
 def test_a_rule_is_not_shown_who_is_no_candidate():
-    piece = RulePiece(GreedyFed(seed=0))
-    scores = piece.scores(np.array([-np.inf, 0.3, 0.5]), ["a", "b", "c"], infos_of("abc", {"a": 9.0}))
+    connector = RuleConnector(GreedyFed(seed=0))
+    scores = connector.scores(np.array([-np.inf, 0.3, 0.5]), ["a", "b", "c"], infos_of("abc", {"a": 9.0}))
     assert scores[0] == -np.inf and sorted(scores[1:]) == [1.0, 2.0]
-    assert set(piece.get_state()["places"]) == {"b", "c"}
+    assert set(connector.get_state()["places"]) == {"b", "c"}
 
 
 @pytest.mark.parametrize("reward", ["shapley", "leave_one_out", "accuracy_change"])

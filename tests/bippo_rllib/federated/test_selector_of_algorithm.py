@@ -27,7 +27,7 @@ def test_it_explores_if_the_method_does(ray_session, tmp_path, explore):
     config = BippoConfig().environment(Workers, env_config={"num_workers": 6, "rounds": 100})
     config.env_runners(explore=explore).multi_agent(policies_to_train=[]).debugging(seed=7, log_level="ERROR")
     algo = config.build_algo()
-    algo.env_runner.begin()
+    algo.env_runner.start_episode()
     selector = ClientSelector.load(algo.save_to_path(tmp_path / "checkpoint"))
     assert repr(selector).endswith("sampler epsilon_greedy" + " without exploration" * (not explore))
     for _ in range(5):
@@ -118,7 +118,7 @@ def test_what_a_selector_would_not_do_as_the_method_does_is_refused(ray_session,
     """And never keeps a checkpoint from being written."""
     config = BippoConfig().environment(Named).debugging(seed=7, log_level="ERROR")
     algo = (change(config) if change else config).build_algo()
-    algo.env_runner.begin()
+    algo.env_runner.start_episode()
     if change is None:
         algo.bank.flat[:] = np.nan
     elif "old" in why:
@@ -154,7 +154,7 @@ def test_a_report_is_worth_what_it_is_worth_in_the_environment(ray_session, tmp_
     keywords = {**TINY, "rounds": 40, "seed": 7, "reward": name, "reward_base": base, "reward_target": 0.3}
     register_env("federation", lambda context: envs.parallel_env(**keywords))
     algo = BippoConfig().environment("federation").debugging(seed=7, log_level="ERROR").build_algo()
-    algo.env_runner.begin()
+    algo.env_runner.start_episode()
     selector = ClientSelector.load(algo.save_to_path(tmp_path / "checkpoint"))
     assert selector.reward == Reward(name, base, 0.3)
     for _ in range(3):

@@ -201,14 +201,14 @@ def config(base=BippoConfig, seed=7, **keywords):
     return base().environment(Reporting, env_config=environment).debugging(seed=seed, log_level="ERROR")
 
 
-def pieces(algo):
-    return [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
+def connectors(algo):
+    return [type(connector).__name__ for connector in algo.env_runner.module_to_env.connectors]
 
 
 def test_the_prior_alone_selects_what_a_hand_would(ray_session):
     algo = config().selection(sampler="greedy", prior_weight=1.0, prior_gain=0.0).build_algo()
-    assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
-    algo.env_runner.begin()
+    assert connectors(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
+    algo.env_runner.start_episode()
     history = []
     for _ in range(6):
         infos = algo.env_runner._episode.infos
@@ -240,8 +240,8 @@ def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path,
         selections.add(tuple(sorted(agent for agent, act in arrays.parallel_env.last_actions.items() if act)))
     assert len(selections) > 4
     states = [algo.env_runner.module_to_env.connectors[-2] for algo in (arrays, restored)]
-    assert [type(piece) for piece in states] == [RepresentativenessPrior] * 2
-    ours, theirs = (piece.get_state() for piece in states)
+    assert [type(connector) for connector in states] == [RepresentativenessPrior] * 2
+    ours, theirs = (connector.get_state() for connector in states)
     assert ours["clients"] == theirs["clients"] == [f"worker_{i:02d}" for i in range(7)]
     # 18 steps; in each of the two whole episodes worker_00 was away for two.
     assert ours["counts"].tolist() == theirs["counts"].tolist() == [14, *[18] * 6]
@@ -250,9 +250,9 @@ def test_both_runners_and_a_restored_run_select_the_same_through_churn(tmp_path,
         algo.stop()
 
 
-def test_without_weight_there_is_no_piece_and_nothing_changes(ray_session):
+def test_without_weight_there_is_no_connector_and_nothing_changes(ray_session):
     plain, off = config().build_algo(), config().selection(prior_weight=0.0).build_algo()
-    assert pieces(off) == pieces(plain) == ["BudgetSamplerConnector"]
+    assert connectors(off) == connectors(plain) == ["BudgetSamplerConnector"]
     for _ in range(12):
         plain.train(), off.train()
         assert plain.parallel_env.last_actions == off.parallel_env.last_actions
@@ -262,7 +262,7 @@ def test_without_weight_there_is_no_piece_and_nothing_changes(ray_session):
 
 def test_a_central_network_takes_it_too(ray_session):
     algo = config(CentralPPOConfig).selection(sampler="odds", prior_weight=3.0).build_algo()
-    assert pieces(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
+    assert connectors(algo) == ["RepresentativenessPrior", "BudgetSamplerConnector"]
     for _ in range(10):
         algo.train()
         actions = algo.parallel_env.last_actions

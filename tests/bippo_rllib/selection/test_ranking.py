@@ -21,7 +21,7 @@ LOSSES = [0.9, 2.5, 1.4, 3.0, 0.2]
 ACCURACIES = [0.7, 0.1, 0.4, 0.5, 0.9]
 COSTS = [2.0, 3.0, 2.0, 4.0, 1.0]
 
-# Made once: RLlib's constructor of a piece walks the whole stack.
+# Made once: RLlib's constructor of a connector walks the whole stack.
 GREEDY = BudgetSamplerConnector(BudgetSampler("greedy", seed=0))
 RANKINGS = {
     (highest, count): InfoRanking(highest=highest, candidates=count) for highest in (True, False) for count in (None, 9)
@@ -29,7 +29,7 @@ RANKINGS = {
 
 
 class Episode:
-    """All that a piece asks of an episode."""
+    """All that a connector asks of an episode."""
 
     def __init__(self, infos):
         self._infos = infos
@@ -58,8 +58,8 @@ def columns_of(infos):
 def selection(ranking, infos):
     """The batch after ranking and sampler, and who was selected."""
     batch = columns_of(infos)
-    for piece in (ranking, GREEDY):
-        batch = piece(rl_module=None, batch=batch, episodes=[Episode(infos)], explore=True)
+    for connector in (ranking, GREEDY):
+        batch = connector(rl_module=None, batch=batch, episodes=[Episode(infos)], explore=True)
     return batch, {key[1] for key, (action,) in batch[Columns.ACTIONS].items() if action == 1}
 
 
@@ -178,7 +178,7 @@ def test_the_pipeline_ranks_before_the_sampler_also_a_users_own(ray_session):
 
     for each in (config(None), config(None).env_runners(module_to_env_connector=own)):
         algo = each.build_algo()
-        names = [type(piece).__name__ for piece in algo.env_runner.module_to_env.connectors]
+        names = [type(connector).__name__ for connector in algo.env_runner.module_to_env.connectors]
         assert names == ["InfoRanking", "BudgetSamplerConnector"]
         algo.train()
         # Losses (3 * place) % 7 = 0, 3, 6, 2, 5, 1, 4 at costs 1, 2, 1, 2, 1, 2, 1 and budget 4: 2, 4 and 6, then 0.
