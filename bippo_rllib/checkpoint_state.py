@@ -40,9 +40,7 @@ def component_of(owner: Checkpointable, name: str | None) -> Checkpointable:
     for part in name.split("/") if name else ():
         components = dict(owner.get_checkpointable_components())
         if part not in components:
-            raise ValueError(
-                f"there is no component {name!r}: expected one of {sorted(components)} in place of {part!r}"
-            )
+            raise ValueError(f"there is no component {name!r}; {part!r} is not one of {sorted(components)}")
         owner = components[part]
     return owner
 

@@ -499,7 +499,10 @@ class WrongShape(Workers):
         (TwoBudgets, r"different budgets \(1.0 and 4.0"),
         (ThreeActions, r"must be Discrete\(2\)"),
         (NanReward, "the reward of 'worker_0.' is nan"),
-        (ForgottenObservation, "the observation of 'worker_0.' is missing: it took part, .* for every agent that acts"),
+        (
+            ForgottenObservation,
+            "the observation of 'worker_0.' is missing: it participated, .* for every agent that acts",
+        ),
         (WrongShape, r"the observation of 'worker_00' is .*of shape \(3,\)"),
         (MixedObservations, "give all agents observations of one shape"),
     ],
@@ -625,7 +628,10 @@ def test_an_earlier_state_brings_back_its_weights():
 def test_a_policy_in_use_and_an_unknown_one_are_not_removed():
     algo = config(num_workers=3, rounds=100).build_algo()
     algo.train()
-    for policy_id, message in (("worker_00", "is that of a live agent"), ("worker_9", "there is no policy 'worker_9'")):
+    for policy_id, message in (
+        ("worker_00", "a live agent acts with policy .worker_00"),
+        ("worker_9", "there is no policy 'worker_9'"),
+    ):
         with pytest.raises(ValueError, match=message):
             algo.remove_module(policy_id)
     assert len(algo.bank.slots) == 3

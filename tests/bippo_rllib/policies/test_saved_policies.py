@@ -56,7 +56,7 @@ def change_weight(to: Any) -> Callable[[dict[str, Any]], Any]:
     [
         (change_weight(np.zeros(1)), "'client_000' is no float32 policy of 4 hidden units and 5 inputs"),
         (change_weight(np.zeros((1, 1), np.float32)), "'client_000' is no float32 policy of 4 hidden units"),
-        (change_weight(np.full(1, np.nan, np.float32)), "'client_000' has weights that are no finite numbers: the run"),
+        (change_weight(np.full(1, np.nan, np.float32)), "'client_000' has weights that are not finite: the run"),
         (change_weight(None), "AttributeError"),
         (lambda state: state["client_001"].pop("actor.0.bias"), "'client_001' is no float32 policy of 4 hidden units"),
         (

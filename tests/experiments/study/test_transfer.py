@@ -102,10 +102,10 @@ def test_misfits_are_refused_with_both_sides(checkpoints: dict[str, Path], tmp_p
     independent, central = checkpoints["independent"], checkpoints["central"]
     for algo, source, message in (
         (build(num_clients=8), independent, "only in the checkpoint none, only here client_006, client_007"),
-        (build(BippoConfig().training(hidden_size=16)), independent, "of 128 hidden units, here they have 16"),
-        (build(), central, "holds one central network for 6 clients, but a policy for each client is to start"),
+        (build(BippoConfig().training(hidden_size=16)), independent, "of 128 hidden units, expected 16"),
+        (build(), central, "holds one central network for 6 clients, expected a policy for each client"),
         (build(CentralPPOConfig(), num_clients=8), central, "only here client_006, client_007"),
-        (build(), other_observations(independent, tmp_path), "observe 6 numbers, here they observe 5"),
+        (build(), other_observations(independent, tmp_path), "of 6 inputs, expected 5"),
         (build(), tmp_path, "no policies at"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -224,7 +224,7 @@ def test_one_trial_or_checkpoint_serves_all(kind: str, pretrained: Path, tmp_pat
             "--init-from {results} --set env.num_clients=4",
             "only in the checkpoint client_004, client_005, only here no",
         ),
-        ("--init-from {results} --set hidden_size=64", "of 128 hidden units, here they have 64"),
+        ("--init-from {results} --set hidden_size=64", "of 128 hidden units, expected 64"),
         ("--init-from {results}/nowhere", "is no results folder (run.json), no trial's folder"),
         ("--init-from {results} --resume {results}", "leave out --init-from"),
     ],
