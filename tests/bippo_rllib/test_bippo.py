@@ -501,7 +501,7 @@ class WrongShape(Workers):
         (NanReward, "the reward of 'worker_0.' is nan"),
         (
             ForgottenObservation,
-            "the observation of 'worker_0.' is missing: it participated, .* for every agent that acts",
+            "the observation of 'worker_0.' is missing: it participated",
         ),
         (WrongShape, r"the observation of 'worker_00' is .*of shape \(3,\)"),
         (MixedObservations, "give all agents observations of one shape"),

@@ -226,7 +226,7 @@ def test_a_generator_of_another_kind_is_refused_by_a_ranking_as_a_whole(kind):
 def test_a_component_that_does_not_exist_is_named(tmp_path):
     algo = config().build_algo()
     path = algo.save_to_path(tmp_path)
-    with pytest.raises(ValueError, match=r"no component 'learner_group/learners': .* \['learner'\]"):
+    with pytest.raises(ValueError, match=r"no component 'learner_group/learners'; .* \['learner'\]"):
         algo.restore_from_path(path, component="learner_group/learners")
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint at .*/nowhere"):
         algo.restore_from_path(tmp_path / "nowhere")
