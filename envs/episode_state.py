@@ -45,6 +45,9 @@ class EpisodeState:
     #: What is asked about the updates of the clients that trained in the last round, by client and info key.
     update_reports: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
+    #: What a user's own server step keeps from round to round.
+    server_state: Mapping[str, Any] = field(default_factory=dict)
+
     @classmethod
     def begin(
         cls, key: RoundKey, live: tuple[int, ...], weights: Tensor, cpu_freq_hz: Sequence[float], with_loss: bool

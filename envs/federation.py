@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,19 +19,23 @@ from envs.imports import is_import
 from envs.own_effects import OwnEffects
 from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
+from envs.round_rewards import RoundRewards
 from envs.rules.budget import round_budget_j, split_budget
 from envs.rules.churn import Changes
 from envs.rules.leave_one_out import drawn_clients
 from envs.rules.observation import cost_shares
-from envs.rules.reward import OWN_EFFECT, TEAM_REWARDS, effect_reward
+from envs.rules.reward import OWN_EFFECT, RoundOutcome, effect_reward
 from envs.settings.energy import FORMULA
 from envs.training import aggregation
 from envs.training.aggregation import WeightedSum
 from envs.training.energy_meter import own_counter
 from envs.training.executor import Executor
 from envs.training.meter_readings import MeterWarnings, complete_readings_j, measured_j
-from envs.training.models import build_model, check_batch_of_one, get_flat, num_parameters, output_bias
+from envs.training.models import build_model, check_last_batches, get_flat, num_parameters, output_bias
 from envs.training.new_executor import new_executor
+from envs.training.server_step import ServerStep
+
+Updates = Mapping[int, WeightedSum]
 
 
 class Federation:
@@ -74,7 +79,9 @@ class Federation:
         self.num_parameters, self.num_weights = num_parameters(model), len(get_flat(model))
         if config.with_output_bias:
             output_bias(model, len(self._dataset.classes))
-        self._check_last_batches(model)
+        check_last_batches(config, model, self._dataset.input_shape, self.num_samples, self.names)
+        self._server_step = ServerStep(config.aggregation) if is_import(config.aggregation) else None
+        self._round_rewards = RoundRewards(config)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
         epochs_j = self.cost_model.epochs_j(config.start_freq_hz)
@@ -100,15 +107,17 @@ class Federation:
         """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
         live = self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        result = self._ready_executor(key.seed).train(initial, live, key, epochs=1)
+        result, updates = self._trained(self._ready_executor(key.seed), initial, live, key, 1)
         if not result.num_samples:
             raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
-        weights, failed = aggregation.mean(result), result.failed_clients
+        weights, server_state = self._next_model(initial, result, updates, {})
+        failed = result.failed_clients
         state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
         state.begin_readings(complete_readings_j(result))
         self._meter_warnings.check(result, round_index=0)
         state.update_reports = dict(result.update_reports)
+        state.server_state = server_state
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
             state.budget_j = self._round_budget_j(self._epochs_j(state))
@@ -144,14 +153,17 @@ class Federation:
         joined, departed = self._changes(state)
         self._evaluate(state, joined)
         stayed = [client for client in live if client not in departed]
-        reward, rewards = self._rewards(state, before, stayed if trained else [], own)
+        energy_j += overhead_j
+        accuracies = before[stayed], state.accuracies[stayed]
+        outcome = RoundOutcome(*accuracies, tuple(stayed), tuple(trained), energy_j, self.budget_of(state))
+        reward, rewards = self._round_rewards.of(outcome if trained and stayed else None, live, own)
         state.round += 1
         state.last_round = RoundResult(
             round=state.round,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
             reward=reward,
             rewards=rewards,
-            energy_j=overhead_j + energy_j,
+            energy_j=energy_j,
             budget_j=self.budget_of(state),
             clients=live,
             costs_j=tuple(state.costs_j[list(live)].tolist()),
@@ -186,16 +198,12 @@ class Federation:
         Returns:
             Those that fail, the reward of each participant if it has one of its own, and the joules that a meter read.
         """
-        executor = self._ready_executor(state.seed)
-        work = state.weights, selected, state.next_key, self.config.local_epochs
-        if self.config.reward in OWN_EFFECT:
-            updates = executor.train_each(*work)
-            result = aggregation.merged(updates.values())
-        else:
-            result, updates = executor.train(*work), {}
-        effects = self._own_effects(state, updates)
+        work = self._ready_executor(state.seed), state.weights, selected, state.next_key, self.config.local_epochs
+        has_effects = self.config.reward in OWN_EFFECT
+        result, updates = self._trained(*work, each=has_effects)
+        effects = self._own_effects(state, updates if has_effects else {})
         if result.num_samples:
-            state.weights = aggregation.mean(result)
+            state.weights, state.server_state = self._next_model(state.weights, result, updates, state.server_state)
             self._evaluate(state, state.live)
         complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
         own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
@@ -204,7 +212,21 @@ class Federation:
         self._meter_warnings.check(result, state.round + 1)
         return result.failed_clients, own, measured_j(result)
 
-    def _own_effects(self, state: EpisodeState, updates: Mapping[int, WeightedSum]) -> OwnEffects:
+    def _trained(self, executor: Executor, *work: Any, each: bool = False) -> tuple[WeightedSum, Updates]:
+        """The merged sum, and those of single clients if they are needed."""
+        if not each and self._server_step is None:
+            return executor.train(*work), {}
+        updates = executor.train_each(*work)
+        return aggregation.merged(updates.values()), updates
+
+    def _next_model(
+        self, weights: Tensor, result: WeightedSum, updates: Updates, server_state: Mapping[str, Any]
+    ) -> tuple[Tensor, Mapping[str, Any]]:
+        if self._server_step is None:
+            return aggregation.mean(result), server_state
+        return self._server_step.next_model(weights, updates, server_state)
+
+    def _own_effects(self, state: EpisodeState, updates: Updates) -> OwnEffects:
         """Evaluates the models that the rewards of single participants need, before the round's own."""
         executor, clients, config = self._ready_executor(state.seed), self._credit_clients(state), self.config
 
@@ -212,21 +234,12 @@ class Federation:
             return float(np.mean(executor.accuracies(weights, clients)))
 
         before = float(np.mean(state.accuracies[list(clients)]))
-        return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before)
 
-    def _rewards(
-        self, state: EpisodeState, before: np.ndarray, stayed: list[int], own: Mapping[int, float]
-    ) -> tuple[float, tuple[float, ...]]:
-        """The round's reward, and those of the clients live in it; ``stayed`` and ``own`` are empty if none trained."""
-        if self.config.reward in OWN_EFFECT:
-            return sum(own.values()) / max(1, len(own)), tuple(own.get(client, 0.0) for client in state.live)
-        reward = self._reward(before[stayed], state.accuracies[stayed]) if stayed else 0.0
-        return reward, (reward,) * len(state.live)
+        def average(some: Updates) -> Tensor:
+            return self._next_model(state.weights, aggregation.merged(some.values()), some, state.server_state)[0]
 
-    def _reward(self, before: np.ndarray, after: np.ndarray) -> float:
-        config = self.config
-        previous, current = float(np.mean(before)), float(np.mean(after))
-        return TEAM_REWARDS[config.reward](previous, current, config.reward_base, config.reward_target)
+        custom = average if self._server_step else None
+        return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before, custom)
 
     def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
         """Who evaluates for rewards of single participants in the next round."""
@@ -272,20 +285,6 @@ class Federation:
             self._label_counts = seed, Partition.of(self.config, self._dataset, seed).label_counts(self._dataset)
         return self._label_counts[1]
 
-    def _check_last_batches(self, model: nn.Module) -> None:
-        """Sizes are the same for all seeds, so that what a last batch of one does is known before anything trains."""
-        batch_size = self.config.local_batch_size
-        alone = [client for client, size in enumerate(self.num_samples.tolist()) if (size - 1) % batch_size == 0]
-        if not alone or self.config.on_client_failure == "drop":
-            return
-        try:
-            check_batch_of_one(model, self._dataset.input_shape)
-        except ValueError as error:
-            raise ValueError(
-                f"{self.names[alone[0]]} has {self.num_samples[alone[0]]} training samples, in batches of {batch_size} "
-                f"its last one has one sample: {error}; change train_samples, batch_size or model"
-            ) from error
-
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)
 
@@ -294,6 +293,8 @@ class Federation:
         if self._executor is None:
             self._executor = (self._make_executor or new_executor)(self.config)
         if self._assigned_seed != seed:
-            self._executor.assign(Partition.of(self.config, self._dataset, seed))
+            partition = Partition.of(self.config, self._dataset, seed)
+            partition.check_sizes(self.num_samples)
+            self._executor.assign(partition)
             self._assigned_seed = seed
         return self._executor

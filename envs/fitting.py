@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envs.checks import Shortage
-from envs.config import FederationConfig, config_from
+from envs.config import FederationConfig, config_from, unread
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.federation import Federation
@@ -51,6 +51,7 @@ def fit(settings: Mapping[str, Any], free: Collection[str] = FITTED) -> Fit:
         ValueError: If a setting is wrong otherwise.
     """
     result = Fit()
+    free = [name for name in free if name not in unread({**settings, name: 1})]
     try:
         _assign(config_from(**settings))
     except Shortage as shortage:

@@ -1,18 +1,18 @@
-"""A user's own code by name, ``MODULE:NAME``: a method, a model's builder, a data set's loader, an energy meter."""
+"""A user's own code by name, ``MODULE:NAME``: a method, or what a setting of the federation names."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from envs.checks import described
 
 #: Fields of a ``FederationConfig`` that may be ``MODULE:NAME``.
-OWN_CODE_FIELDS = ("dataset", "model", "energy_meter")
+OWN_CODE_FIELDS = ("dataset", "model", "partition", "aggregation", "reward", "energy_meter")
 
 _NAMED = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
@@ -50,6 +50,18 @@ def import_name(what: str, text: str) -> Any:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{what} {text}: {module_name} has no {name}{hint}")
     return getattr(module, name)
+
+
+def import_function(what: str, text: str) -> Callable[..., Any]:
+    """Imports the function that ``text``, ``MODULE:NAME``, stands for.
+
+    Raises:
+        ValueError: As ``import_name``, and for what cannot be called.
+    """
+    function = import_name(what, text)
+    if not callable(function):
+        raise ValueError(f"{what} {text} is a {type(function).__name__}; name a function")
+    return function
 
 
 @contextmanager

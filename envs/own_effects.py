@@ -23,6 +23,7 @@ class OwnEffects:
         shapley_pairs: Pairs of orders that ``shapley`` draws.
         accuracy: The mean accuracy of flat weights, over the clients that evaluate.
         before: That of the model before the round.
+        average: Makes a model of the updates of some participants; None for their mean.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class OwnEffects:
         shapley_pairs: int,
         accuracy: Callable[[Tensor], float],
         before: float,
+        average: Callable[[Mapping[int, WeightedSum]], Tensor] | None = None,
     ) -> None:
         self._participants = sorted(client for client, update in updates.items() if update.num_samples)
         self._everybody: Coalition = frozenset(self._participants)
@@ -42,7 +44,11 @@ class OwnEffects:
         if needed:
             total = aggregation.merged(updates[client] for client in self._participants)
             for coalition in needed:
-                self._values[coalition] = accuracy(aggregation.mean(_sum_over(coalition, updates, total)))
+                if average is None:
+                    model = aggregation.mean(_sum_over(coalition, updates, total))
+                else:
+                    model = average({client: updates[client] for client in coalition})
+                self._values[coalition] = accuracy(model)
 
     def of(self, complete: float) -> dict[int, float]:
         """Returns the effect of each participant, given the mean accuracy of the round's model."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class DataShape:
     """What a network for a data set has to know."""
 
-    input_shape: tuple[int, int, int]  #: (channels, height, width).
+    input_shape: tuple[int, ...]  #: Of a sample; (channels, height, width) of an image.
     num_classes: int  #: Labels.
-    max_value: int  #: The largest value a pixel can take.
+    max_value: int  #: The largest value of integer inputs.
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataShape:
@@ -34,7 +34,7 @@ class DataShape:
 class Samples:
     """One split of all clients, one client after the other in id order."""
 
-    images: np.ndarray  #: ``uint8[n, channels, height, width]``.
+    inputs: np.ndarray  #: ``[n, ...]``, ``uint8`` or ``float32``.
     labels: np.ndarray  #: ``int64[n]``.
     sizes: tuple[int, ...]  #: Samples of each client.
 
@@ -48,29 +48,33 @@ class FederationSamples:
 
 
 def gather(dataset: Dataset, partition: Partition) -> FederationSamples:
-    """Copies the samples that ``partition`` deals out, with the noisy labels of those that have some."""
-    train = _gathered(dataset.train_images, dataset.train_labels, partition.train)
+    """Copies the samples that ``partition`` assigns, with the noisy labels of clients that have some."""
+    train = _gathered(dataset.train_inputs, dataset.train_labels, partition.train)
     ends = np.cumsum(train.sizes)
     for client, labels in partition.noisy_labels.items():
         train.labels[ends[client] - len(labels) : ends[client]] = labels
-    return FederationSamples(train, _gathered(dataset.test_images, dataset.test_labels, partition.test))
+    return FederationSamples(train, _gathered(dataset.test_inputs, dataset.test_labels, partition.test))
 
 
-def _gathered(images: Tensor, labels: Tensor, indices: Sequence[np.ndarray]) -> Samples:
+def _gathered(inputs: Tensor, labels: Tensor, indices: Sequence[np.ndarray]) -> Samples:
     index = torch.from_numpy(np.concatenate(indices))
-    return Samples(images[index].numpy(), labels[index].numpy(), tuple(len(own) for own in indices))
+    return Samples(inputs[index].numpy(), labels[index].numpy(), tuple(len(own) for own in indices))
 
 
 class ResidentSamples:
-    """``Samples`` on a device: a copy of its own as bytes, a quarter of their size as numbers."""
+    """``Samples`` on a device: a copy; integers as bytes, a quarter of their size as numbers."""
 
     def __init__(self, samples: Samples, max_value: int, device: str) -> None:
         self.sizes = samples.sizes
-        self._images = torch.tensor(samples.images, device=device).split(list(samples.sizes))
+        self._inputs = torch.tensor(samples.inputs, device=device).split(list(samples.sizes))
         self._labels = torch.tensor(samples.labels, device=device).split(list(samples.sizes))
         self._scale = 2.0 / max_value
 
     def of(self, client: int) -> tuple[Tensor, Tensor]:
-        """``float32[n, channels, height, width]`` images in [-1, 1], channels-last, and ``int64[n]`` labels."""
-        images = self._images[client].to(memory_format=torch.channels_last).float()
-        return images.mul_(self._scale).sub_(1.0), self._labels[client]
+        """Returns ``float32[n, ...]`` inputs and ``int64[n]`` labels; integers in [-1, 1], images channels-last."""
+        inputs = self._inputs[client]
+        if inputs.ndim == 4:
+            inputs = inputs.to(memory_format=torch.channels_last)
+        if inputs.dtype == torch.uint8:
+            inputs = inputs.float().mul_(self._scale).sub_(1.0)
+        return inputs, self._labels[client]

@@ -1,4 +1,4 @@
-"""Image classification data sets as tensors: loaded once per process, never downloaded."""
+"""Classification data sets as tensors: loaded once per process, never downloaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -39,27 +39,31 @@ class Dataset:
 
     Attributes:
         name: The data set's name.
-        train_images: ``uint8[num_train, channels, height, width]``.
+        train_inputs: ``[num_train, ...]``, ``uint8`` or ``float32``. Images are ``[num, channels, height, width]``,
+            other data has any shape that the model takes. Integers are scaled to [-1, 1], floats stay as they are.
         train_labels: ``int64[num_train]``.
-        test_images: ``uint8[num_test, channels, height, width]``.
+        test_inputs: ``[num_test, ...]``, likewise.
         test_labels: ``int64[num_test]``.
         classes: Names of the labels.
-        max_value: The largest value a pixel can take.
+        max_value: The largest value of ``uint8`` inputs.
+        train_users: ``int64[num_train]`` user of each sample, for ``partition="natural"``; None if unknown.
+        test_users: ``int64[num_test]``, of the same users.
     """
 
     name: str
-    train_images: Tensor
+    train_inputs: Tensor
     train_labels: Tensor
-    test_images: Tensor
+    test_inputs: Tensor
     test_labels: Tensor
     classes: tuple[str, ...]
     max_value: int = 255
+    train_users: Tensor | None = None
+    test_users: Tensor | None = None
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """(channels, height, width) of an image."""
-        channels, height, width = self.train_images.shape[1:]
-        return channels, height, width
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of a sample; (channels, height, width) of an image."""
+        return tuple(self.train_inputs.shape[1:])
 
 
 def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
@@ -99,19 +103,29 @@ def _checked(name: str, dataset: object) -> Dataset:
     if not isinstance(dataset, Dataset):
         raise ValueError(f"dataset {name} returned a {type(dataset).__name__}; it must return an envs.Dataset")
     for split in ("train", "test"):
-        images, labels = getattr(dataset, f"{split}_images"), getattr(dataset, f"{split}_labels")
-        fits = images.dtype == torch.uint8 and images.ndim == 4 and labels.dtype == torch.int64
-        if not fits or labels.shape != (len(images),):
-            raise ValueError(
-                f"dataset {name}: {split} images are {images.dtype}{list(images.shape)}, labels {labels.dtype}"
-                f"{list(labels.shape)}; expected uint8[num, channels, height, width] and int64[num]"
-            )
+        _check_split(name, split, *(getattr(dataset, f"{split}_{part}") for part in ("inputs", "labels", "users")))
+        labels = getattr(dataset, f"{split}_labels")
         if len(labels) == 0 or not 0 <= int(labels.min()) <= int(labels.max()) < len(dataset.classes):
             raise ValueError(f"dataset {name}: {split} must hold labels from 0 to {len(dataset.classes) - 1} only")
-    shapes = [tuple(images.shape[1:]) for images in (dataset.train_images, dataset.test_images)]
+    shapes = [tuple(inputs.shape[1:]) for inputs in (dataset.train_inputs, dataset.test_inputs)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"dataset {name}: train images are {shapes[0]} and test images {shapes[1]}; make them alike")
+        raise ValueError(f"dataset {name}: train inputs are {shapes[0]} and test inputs {shapes[1]}; make them alike")
     return dataset
+
+
+def _check_split(name: str, split: str, inputs: Any, labels: Any, users: Any) -> None:
+    parts = {"inputs": inputs, "labels": labels} | ({} if users is None else {"users": users})
+    expected = "torch tensors: uint8[num, ...] or float32[num, ...], int64[num] labels and users"
+    for part, tensor in parts.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"dataset {name}: {split} {part} are a {type(tensor).__name__}; expected {expected}")
+    fits = inputs.dtype in (torch.uint8, torch.float32) and inputs.ndim >= 2
+    of_samples = [tensor.dtype == torch.int64 and tensor.shape == inputs.shape[:1] for tensor in [*parts.values()][1:]]
+    if not fits or not all(of_samples):
+        found = ", ".join(f"{part} {tensor.dtype}{list(tensor.shape)}" for part, tensor in parts.items())
+        raise ValueError(f"dataset {name}: {split} has {found}; expected {expected}")
+    if not torch.isfinite(inputs).all():
+        raise ValueError(f"dataset {name}: {split} inputs hold numbers that are not finite; replace them")
 
 
 def _digits() -> Dataset:
@@ -126,5 +140,5 @@ def _digits() -> Dataset:
 
 
 def _dataset(name: str, train: Split, test: Split, classes: tuple[str, ...], max_value: int = 255) -> Dataset:
-    (train_images, train_labels), (test_images, test_labels) = (map(torch.from_numpy, split) for split in (train, test))
-    return Dataset(name, train_images, train_labels, test_images, test_labels, classes, max_value)
+    (train_inputs, train_labels), (test_inputs, test_labels) = (map(torch.from_numpy, split) for split in (train, test))
+    return Dataset(name, train_inputs, train_labels, test_inputs, test_labels, classes, max_value)

@@ -17,11 +17,14 @@ import numpy as np
 from envs.checks import Shortage
 from envs.data.class_counts import counts_in_mix, equal_counts
 from envs.data.dirichlet import counts_over_clients, counts_over_labels
+from envs.data.given_partition import as_given, by_user
 from envs.data.label_noise import noisy_labels
 from envs.data.label_sets import paper_label_sets
 from envs.data.mcmahan import counts_of_shards, iid_counts
 from envs.data.scarce_classes import fit_to_split
+from envs.imports import is_import
 from envs.rng import keyed_rng
+from envs.settings.data import BY_USER
 
 if TYPE_CHECKING:
     from envs.config import FederationConfig
@@ -46,7 +49,7 @@ class Partition:
             ValueError: If a split does not hold what is wanted.
         """
         true_labels, num_classes = dataset.train_labels.numpy(), len(dataset.classes)
-        partition = make_partition(
+        partition = cls._given(config, dataset, seed) or make_partition(
             config.partition,
             true_labels,
             dataset.test_labels.numpy(),
@@ -63,6 +66,27 @@ class Partition:
             for client in config.noisy_clients
         }
         return dataclasses.replace(partition, noisy_labels=noisy)
+
+    @classmethod
+    def _given(cls, config: FederationConfig, dataset: Dataset, seed: int) -> Partition | None:
+        """One by user or by a user's function; None if labels and sizes decide."""
+        if config.partition == BY_USER:
+            train, test = by_user(dataset, config.num_clients)
+        elif is_import(config.partition):
+            train, test = as_given(config.partition, dataset, config.num_clients, seed)
+        else:
+            return None
+        labels = dataset.train_labels.numpy()
+        return cls(train, test, tuple(tuple(np.unique(labels[indices]).tolist()) for indices in train))
+
+    def check_sizes(self, num_samples: np.ndarray) -> None:
+        """Refuses other sizes than ``num_samples``, as a user's function may give them for another seed."""
+        found = [len(indices) for indices in self.train]
+        if found != num_samples.tolist():
+            raise ValueError(
+                f"partition gives the clients {found} training samples for this seed and {num_samples.tolist()} for "
+                "another; only which samples they hold may depend on the seed"
+            )
 
     def label_counts(self, dataset: Dataset) -> np.ndarray:
         """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""

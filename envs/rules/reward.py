@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Each participant is rewarded for its own effect: difference rewards (Wolpert and Tumer 2001), or Shapley values.
 LEAVE_ONE_OUT = "leave_one_out"
@@ -61,6 +66,18 @@ def accuracy_target_reward(current: float, target: float, base: float = 64.0) ->
     """FAVOR's reward (Wang et al. 2020), ``base**(current - target) - 1``: negative until the target is reached."""
     _check(current=current, target=target, base=base)
     return base ** (current - target) - 1.0
+
+
+@dataclass(frozen=True)
+class RoundOutcome:
+    """What a user's own reward, ``reward="MODULE:NAME"``, is computed from."""
+
+    before: np.ndarray  #: ``float64[N]`` accuracies before the round, of the clients live before and after it.
+    after: np.ndarray  #: ``float64[N]`` accuracies of the same clients after the round.
+    clients: tuple[int, ...]  #: ``[N]`` their ids, ascending.
+    trained: tuple[int, ...]  #: Ids of the clients that trained, ascending; some may have left.
+    energy_j: float  #: Joules that the round spent.
+    budget_j: float  #: Joules that it was allowed to spend.
 
 
 TEAM_REWARDS: dict[str, Callable[[float, float, float, float], float]] = {

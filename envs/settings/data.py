@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,9 @@ from envs.settings.setting import (
 )
 
 DIRICHLET = ("dirichlet_over_clients", "dirichlet_over_labels")
+#: By labels and sizes.
 PARTITIONS = ("paper", *DIRICHLET, "shards", "iid")
+BY_USER = "natural"
 MODELS = ("digits_cnn", "cnn", "cnn_small_color", "resnet18")
 #: Partitions that make the clients' sizes of one number.
 _OF_ONE_SIZE = {"dirichlet_over_clients": "one number, the mean,", "shards": "one number"}
@@ -32,6 +35,11 @@ def _alpha(name: str, value: Any) -> None:
     positive(name, value)
     if value > 1e9:  # beyond it shares differ by rounding alone, and at last the draws overflow
         raise ValueError(f"{name} is {value!r}; it must be at most 1e9, where all shares are equal")
+
+
+def _sizes_given(settings: Mapping[str, Any]) -> str | None:
+    partition = settings["partition"]
+    return None if partition in PARTITIONS else f"is given with partition={partition!r}, which decides on sizes"
 
 
 @dataclass(frozen=True)
@@ -59,13 +67,16 @@ class DataSettings:
     )
     partition: str = setting(
         "paper",
-        choice(PARTITIONS),
+        choice((*PARTITIONS, BY_USER), custom=True),
         """Who holds which samples. ``paper``: a quarter of the clients each with all, three, two labels, one label.
         ``dirichlet_over_clients``: each class is split over the clients by Dir(alpha), so that sizes differ (Yurochkin
         et al. 2019, the one of NIID-Bench). ``dirichlet_over_labels``: each client draws its own label mix from
         Dir(alpha), with the sizes requested (Hsu et al. 2019). ``shards``: samples sorted by label are cut into shards
         of equal size, of which each client gets ``shards_per_client`` at random. ``iid``: samples are shuffled and cut
-        (both McMahan et al. 2017). The seed changes which samples of a label a client gets, not how many.""",
+        (both McMahan et al. 2017). ``natural``: the first ``num_clients`` users of the data set hold what is theirs.
+        ``MODULE:NAME`` is a function of ``(dataset, num_clients, seed)`` that returns the indices of each client's
+        samples, for training and for testing. The seed changes which samples of a label a client gets, not their
+        number.""",
     )
     alpha: float | None = setting(
         None,
@@ -89,6 +100,7 @@ class DataSettings:
         number_or_one_per_client(or_none(NATURAL)),
         """Training samples of each client; None for the data set's own number. With ``dirichlet_over_clients`` the
         mean, one number, and with ``shards`` one number.""",
+        unread=_sizes_given,
     )
     test_samples: int | tuple[int, ...] | None = setting(
         None,
@@ -98,6 +110,7 @@ class DataSettings:
         class than all clients would take, it is divided in proportion to what they would take, with at least one for
         each of them if there are as many, and their test sets are smaller. Each has at least one sample, and none is
         used twice.""",
+        unread=_sizes_given,
     )
     noisy_clients: tuple[int, ...] = setting(
         (),

@@ -15,11 +15,12 @@ class RewardSettings(EnergySettings):
 
     reward: str = setting(
         "accuracy_change",
-        choice(REWARDS),
+        choice(REWARDS, custom=True),
         """The paper's, ``accuracy_change``, or ``accuracy_target``, both the team's; or each participant's own effect,
-        ``leave_one_out`` or ``shapley`` (see ``envs.rules``).""",
+        ``leave_one_out`` or ``shapley`` (see ``envs.rules``). ``MODULE:NAME`` is a function of a ``RoundOutcome`` that
+        returns the team's reward.""",
     )
-    reward_base: float = setting(64.0, POSITIVE, "Lambda of the reward.")
+    reward_base: float = setting(64.0, POSITIVE, "Lambda of the reward.", unread=only_with("reward", *REWARDS))
     reward_target: float = setting(
         0.8, SHARE, "Target of the mean accuracy.", unread=only_with("reward", ACCURACY_TARGET)
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envs.settings.data import DataSettings
-from envs.settings.setting import COUNT, FLAG, NATURAL, POSITIVE, choice, or_none, setting
+from envs.settings.setting import COUNT, FLAG, NATURAL, NOT_NEGATIVE, POSITIVE, choice, or_none, setting
 
 OVERRUN = ("raise", "drop")
+FEDAVG = "fedavg"
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,16 @@ class TrainingSettings(DataSettings):
     local_epochs: int = setting(5, NATURAL, "Epochs that a selected client trains in a round.")
     batch_size: int | None = setting(None, or_none(NATURAL), "Local batch size; None for the data set's own.")
     lr: float | None = setting(None, or_none(POSITIVE), "Learning rate of the local SGD; None for the data set's own.")
+    proximal_mu: float = setting(
+        0.0, NOT_NEGATIVE, "Weight of FedProx's proximal term in the clients' loss (Li et al. 2020); 0 for none."
+    )
+    aggregation: str = setting(
+        FEDAVG,
+        choice((FEDAVG,), custom=True),
+        """How the server makes the next model of the clients'. ``fedavg``: their mean, weighted by samples.
+        ``MODULE:NAME`` is a function of ``(weights, clients, num_samples, state)``; see
+        ``envs.training.server_step``.""",
+    )
     on_client_failure: str = setting(
         "raise",
         choice(OVERRUN),

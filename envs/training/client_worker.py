@@ -39,7 +39,9 @@ class ClientWorker:
         if self._device.type == "cuda":
             be_deterministic()
         model = build_model(config.model_name, shape.input_shape, shape.num_classes)
-        self._model = model.to(self._device).to(memory_format=torch.channels_last)
+        self._model = model.to(self._device)
+        if len(shape.input_shape) == 3:
+            self._model = self._model.to(memory_format=torch.channels_last)
         self._network: nn.Module = torch.compile(self._model) if config.compile else self._model  # type: ignore[assignment]
         self._weights = FlatWeights(self._model)
         self._meter, self.no_meter = open_meter(config.energy_meter, device)
@@ -117,27 +119,28 @@ class ClientWorker:
 
     def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
         """One client's local training of the model, in place; layers that draw, such as dropout, do so by ``key``."""
-        images, labels = self._train.of(client)
+        inputs, labels = self._train.of(client)
         keys = (key.seed, key.episode, client, key.round)
         with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
             torch.manual_seed(keyed_seed("training", *keys))
             train_locally(
                 self._network,
-                images,
+                inputs,
                 labels,
                 epochs=epochs,
                 batch_size=self._config.local_batch_size,
                 lr=self._config.learning_rate,
                 rng=keyed_rng("shuffle", *keys),
                 mixed_precision=self._config.mixed_precision,
+                proximal_mu=self._config.proximal_mu,
             )
 
     def _evaluate_group(self, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         parts = [self._train.of(client) if training_samples else self._test_of(client) for client in clients]
-        images, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        inputs, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         sizes = [len(own) for _, own in parts]
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.mixed_precision):
-            return np.stack(evaluate(self._network, images, labels, sizes))
+            return np.stack(evaluate(self._network, inputs, labels, sizes))
 
     def _test_of(self, client: int) -> tuple[Tensor, Tensor]:
         """Test samples are read in every round, so they are kept as numbers."""

@@ -15,7 +15,7 @@ from envs.training.packing import EVALUATION_BATCH
 
 def train_locally(
     model: nn.Module,
-    images: Tensor,
+    inputs: Tensor,
     labels: Tensor,
     *,
     epochs: int,
@@ -23,33 +23,39 @@ def train_locally(
     lr: float,
     rng: np.random.Generator,
     mixed_precision: bool = False,
+    proximal_mu: float = 0.0,
 ) -> None:
-    """Local SGD in place: no momentum, a fresh shuffle each epoch, the last partial batch kept.
+    """Runs local SGD in place: no momentum, a fresh shuffle each epoch, the last partial batch kept.
 
     Args:
         model: The network, holding the global weights.
-        images: ``float32[n, ...]``.
+        inputs: ``float32[n, ...]``.
         labels: ``int64[n]``.
         epochs: Passes over the data.
         batch_size: Samples in a step.
         lr: Learning rate.
         rng: Draws one permutation per epoch.
         mixed_precision: Forward passes in bfloat16 where torch's autocast thinks it safe; weights stay float32.
+        proximal_mu: Weight of FedProx's term, ``mu / 2 * |w - w_start|**2`` (Li et al. 2020); 0 for none.
 
     Raises:
         FloatingPointError: If the loss or the weights become NaN or infinite.
     """
     model.train()
     parameters = tuple(model.parameters())
-    total_loss = torch.zeros((), device=images.device)
+    start = [parameter.detach().clone() for parameter in parameters] if proximal_mu else []
+    total_loss = torch.zeros((), device=inputs.device)
     for _ in range(epochs):
-        order = torch.from_numpy(rng.permutation(len(labels))).to(images.device)
-        batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
-        for batch_images, batch_labels in batches:
+        order = torch.from_numpy(rng.permutation(len(labels))).to(inputs.device)
+        batches = zip(inputs[order].split(batch_size), labels[order].split(batch_size), strict=True)
+        for batch_inputs, batch_labels in batches:
             model.zero_grad()
-            with torch.autocast(images.device.type, torch.bfloat16, enabled=mixed_precision):
-                loss = functional.cross_entropy(model(batch_images), batch_labels)
+            with torch.autocast(inputs.device.type, torch.bfloat16, enabled=mixed_precision):
+                loss = functional.cross_entropy(model(batch_inputs), batch_labels)
             loss.backward()
+            for parameter, at_start in zip(parameters, start, strict=False):
+                if parameter.grad is not None:
+                    parameter.grad.add_(parameter.detach() - at_start, alpha=proximal_mu)
             _step(parameters, lr)
             total_loss += loss.detach()
     if not (torch.isfinite(total_loss) and all(torch.isfinite(p).all() for p in parameters)):
@@ -76,12 +82,12 @@ def _step(parameters: Iterable[nn.Parameter], lr: float) -> None:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, images: Tensor, labels: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def evaluate(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy and mean cross-entropy of consecutive segments of a batch.
 
     Args:
         model: The network.
-        images: ``float32[sum(sizes), ...]`` samples of several clients, one client after the other.
+        inputs: ``float32[sum(sizes), ...]`` samples of several clients, one client after the other.
         labels: ``int64[sum(sizes)]``.
         sizes: Samples per client.
 
@@ -89,7 +95,7 @@ def evaluate(model: nn.Module, images: Tensor, labels: Tensor, sizes: Sequence[i
         ``float64[len(sizes)]`` accuracies and mean losses.
     """
     model.eval()
-    logits = torch.cat([model(batch) for batch in images.split(EVALUATION_BATCH)])
+    logits = torch.cat([model(batch) for batch in inputs.split(EVALUATION_BATCH)])
     correct = (logits.argmax(dim=1) == labels).double()
     losses = functional.cross_entropy(logits, labels, reduction="none").double()
     means = [[part.mean() for part in values.split(list(sizes))] for values in (correct, losses)]

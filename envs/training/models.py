@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from envs.checks import one_of
+from envs.config import FederationConfig
 from envs.imports import import_name, is_import, own_code
 
 
-def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, seed: int = 0) -> nn.Module:
+def build_model(name: str, input_shape: tuple[int, ...], num_classes: int, seed: int = 0) -> nn.Module:
     """Builds a network with weights drawn from ``seed``; the global generators are left as they were.
 
     Args:
@@ -18,7 +22,7 @@ def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, 
             33,834 parameters and 2,811,904 MACs on 3x32x32), ``resnet18`` (torchvision's with a 3x3 stem and no
             max-pool, as is usual for CIFAR: 11,173,962 parameters, 555,422,720 MACs) or ``mypackage:build``, a function
             of ``(input_shape, num_classes)`` that draws its weights from torch's global generator, as layers do.
-        input_shape: (channels, height, width).
+        input_shape: Of a sample; (channels, height, width) of an image.
         num_classes: Outputs.
         seed: Seed of the initialisation.
 
@@ -33,25 +37,25 @@ def build_model(name: str, input_shape: tuple[int, int, int], num_classes: int, 
         return _BUILDERS[name](input_shape, num_classes)
 
 
-def _build_own(name: str, input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+def _build_own(name: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     build = import_name("model", name)
     with own_code(f"model {name}"):
         model = build(input_shape, num_classes)
     if not isinstance(model, nn.Module):
         raise ValueError(f"model {name} returned a {type(model).__name__}; it must return a torch.nn.Module")
     training = model.training
-    with torch.no_grad(), own_code(f"model {name}, called with a batch of one image"):
+    with torch.no_grad(), own_code(f"model {name}, called with a batch of one sample"):
         found = tuple(model.eval()(torch.zeros(1, *input_shape)).shape)
     if found != (1, num_classes):
         raise ValueError(
-            f"model {name} turns images of shape {(1, *input_shape)} into {found}; expected {(1, num_classes)}, one "
+            f"model {name} turns inputs of shape {(1, *input_shape)} into {found}; expected {(1, num_classes)}, one "
             "score per class"
         )
     return model.train(training)
 
 
-def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> None:
-    """Runs ``model`` as it trains on a single image, which batch norm may refuse; changes its statistics.
+def check_batch_of_one(model: nn.Module, input_shape: tuple[int, ...]) -> None:
+    """Runs ``model`` as it trains on a single sample, which batch norm may refuse; changes its statistics.
 
     Raises:
         ValueError: With the model's own reason.
@@ -59,6 +63,30 @@ def check_batch_of_one(model: nn.Module, input_shape: tuple[int, int, int]) -> N
     what = "the model cannot train on a batch of one sample"
     with own_code(what), torch.random.fork_rng(devices=[]), torch.no_grad():
         model.train()(torch.zeros(1, *input_shape))
+
+
+def check_last_batches(
+    config: FederationConfig,
+    model: nn.Module,
+    input_shape: tuple[int, ...],
+    num_samples: Sequence[int] | np.ndarray,
+    names: Sequence[str],
+) -> None:
+    """Refuses a model that cannot train on the last batch of a client, before anything trains.
+
+    Sizes are the same for all seeds.
+    """
+    batch_size = config.local_batch_size
+    alone = [client for client, size in enumerate(num_samples) if (int(size) - 1) % batch_size == 0]
+    if not alone or config.on_client_failure == "drop":
+        return
+    try:
+        check_batch_of_one(model, input_shape)
+    except ValueError as error:
+        raise ValueError(
+            f"{names[alone[0]]} has {num_samples[alone[0]]} training samples, in batches of {batch_size} its last one "
+            f"has one sample: {error}; change train_samples, batch_size or model"
+        ) from error
 
 
 def num_parameters(model: nn.Module) -> int:
@@ -131,7 +159,7 @@ def get_flat(model: nn.Module) -> Tensor:
 # Pooling before the ReLU gives the same values as after it, on a quarter of the numbers.
 
 
-def _digits_cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+def _digits_cnn(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     channels, height, width = input_shape
     return nn.Sequential(
         nn.Conv2d(channels, 8, 3, padding=1),
@@ -142,7 +170,7 @@ def _digits_cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Modul
     )
 
 
-def _cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+def _cnn(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     channels, height, width = input_shape
     high, wide = (((side - 4) // 2 - 4) // 2 for side in (height, width))
     return nn.Sequential(
@@ -159,7 +187,7 @@ def _cnn(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
     )
 
 
-def _cnn_small_color(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+def _cnn_small_color(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """A two-hundredth of ResNet-18's MACs, for CIFAR-10 on a CPU."""
     channels, height, width = input_shape
     return nn.Sequential(
@@ -177,7 +205,7 @@ def _cnn_small_color(input_shape: tuple[int, int, int], num_classes: int) -> nn.
     )
 
 
-def _resnet18(input_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
+def _resnet18(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     import torchvision  # seconds of every actor's start, for this network only
 
     model = torchvision.models.resnet18(num_classes=num_classes)
@@ -190,8 +218,10 @@ _BUILDERS = {"digits_cnn": _digits_cnn, "cnn": _cnn, "cnn_small_color": _cnn_sma
 _SMALLEST_SIDE = {"digits_cnn": 2, "cnn": 16, "cnn_small_color": 8, "resnet18": 8}
 
 
-def _check_size(name: str, input_shape: tuple[int, int, int]) -> None:
+def _check_size(name: str, input_shape: tuple[int, ...]) -> None:
     one_of("model", name, _BUILDERS)
+    if len(input_shape) != 3:
+        raise ValueError(f"model {name!r} takes images, a sample here is {input_shape}; name your own, MODULE:NAME")
     if min(input_shape[1:]) < _SMALLEST_SIDE[name]:
         raise ValueError(
             f"model {name!r} needs images of at least {_SMALLEST_SIDE[name]} pixels a side, "

@@ -29,6 +29,10 @@ def build(input_shape, num_classes):
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, num_classes))
 
 
+def median(weights, clients, num_samples, state):
+    return clients.median(dim=0).values
+
+
 OWN = {"dataset": "test_settings:load", "model": "digits_cnn"}
 RAY = {"executor": "ray"}
 #: Setting -> a value other than that of ``TINY``, and what has to be given with it.
@@ -49,6 +53,8 @@ CHANGES = {
     "local_epochs": (2, {}),
     "batch_size": (7, {}),
     "lr": (0.02, {}),
+    "proximal_mu": (1.0, {"batch_size": 5}),
+    "aggregation": ("test_settings:median", {}),
     "on_client_failure": ("drop", {"lr": 1e30}),
     "mixed_precision": (True, {}),
     "seed": (3, {}),
@@ -78,6 +84,14 @@ CHANGES = {
     "cpus_per_actor": (2.0, RAY),
     "gpus_per_actor": (0.5, RAY),
     "device": ("meta", {}),
+}
+#: What keeps a setting from being read, where the defaults do not.
+OTHERS = {
+    "late_labels": {"partition": "iid"},
+    "budget_share": {"budget_j": 1.0},
+    "train_samples": {"partition": "natural"},
+    "test_samples": {"partition": "natural"},
+    "reward_base": {"reward": "mine:reward"},
 }
 #: Tested where they act: threads and compiling change last bits or nothing, meters and traces need what they read.
 ELSEWHERE = {"torch_threads", "compile", "energy_meter", "churn_trace"}
@@ -117,6 +131,9 @@ def test_every_setting_is_walked_through():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
+        ("train_samples", "natural"),
+        ("test_samples", "natural"),
+        ("reward_base", "accuracy_change"),
         ("alpha", "dirichlet_over_clients"),
         ("shards_per_client", "'shards'"),
         ("late_labels", "'paper'"),
@@ -130,7 +147,7 @@ def test_every_setting_is_walked_through():
     ],
 )
 def test_a_setting_that_nothing_reads_is_refused_with_the_reason_and_its_default_is_not(name, reason):
-    others = {"late_labels": {"partition": "iid"}, "budget_share": {"budget_j": 1.0}}.get(name, {})
+    others = OTHERS.get(name, {})
     assert settings_of(FederationConfig)[name].unread is not None
     with pytest.raises(ValueError, match=rf"^{name} .*{reason}"):
         FederationConfig(**others, **{name: CHANGES[name][0]})

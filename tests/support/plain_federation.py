@@ -22,7 +22,7 @@ class PlainFederation:
 
     def trained(self, model, client, round_number):
         model = copy.deepcopy(model).train()
-        images = self.data.train_images[self.partition.train[client]].float() / 8 - 1
+        images = self.data.train_inputs[self.partition.train[client]].float() / 8 - 1
         labels = self.data.train_labels[self.partition.train[client]]
         rng, size = keyed_rng("shuffle", self.seed, 0, client, round_number), self.config.local_batch_size
         for _ in range(self.config.local_epochs):
@@ -46,7 +46,7 @@ class PlainFederation:
     def accuracy(self, model, clients):
         shares = []
         for client in clients:
-            images = self.data.test_images[self.partition.test[client]].float() / 8 - 1
+            images = self.data.test_inputs[self.partition.test[client]].float() / 8 - 1
             with torch.no_grad():
                 right = model.eval()(images).argmax(dim=1) == self.data.test_labels[self.partition.test[client]]
             shares.append(right.double().mean().item())

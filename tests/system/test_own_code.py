@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from own_parts import write_modules
 from quick_federation import TINY
 from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -32,8 +32,6 @@ from experiments.study.own_modules import own_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.study import Study
 from experiments.study.trial import bippo_config
-
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your-own.md").read_text(encoding="utf-8")
 
 ODD = """
 import torch
@@ -94,8 +92,18 @@ def too_few(input_shape, num_classes):
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, num_classes - 1))
 
 
-def of_floats(data_dir):
-    images, labels = torch.zeros(8, 1, 4, 4), torch.arange(8) % 4
+def of_arrays(data_dir):
+    images, labels = torch.zeros(8, 1, 4, 4).numpy(), torch.arange(8) % 4
+    return Dataset("odd", images, labels, images, labels, CLASSES)
+
+
+def of_doubles(data_dir):
+    images, labels = torch.zeros(8, 1, 4, 4).double(), torch.arange(8) % 4
+    return Dataset("odd", images, labels, images, labels, CLASSES)
+
+
+def of_nan(data_dir):
+    images, labels = torch.full((8, 1, 4, 4), torch.nan), torch.arange(8) % 4
     return Dataset("odd", images, labels, images, labels, CLASSES)
 
 
@@ -125,7 +133,7 @@ def of_no_class(data_dir):
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The command runs in a folder with the page's module and a package, as `python -m` does."""
-    (tmp_path / "mine.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1))
+    write_modules(tmp_path)
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").write_text("")
     (tmp_path / "pack" / "odd.py").write_text(ODD)
@@ -205,7 +213,7 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
         *((f"{flag}pack.odd:leaves", f"{what} pack.odd:leaves: SystemExit: 0") for flag, what in CALLED.items()),
         *((f"{flag}pack.odd:odd", f"{what} pack.odd:odd: Odd: one two") for flag, what in CALLED.items()),
         ("--set env.model=pack.odd:too_large", "model pack.odd:too_large: RuntimeError: "),
-        ("--set env.model=pack.odd:of_one_that_leaves", "called with a batch of one image: SystemExit"),
+        ("--set env.model=pack.odd:of_one_that_leaves", "called with a batch of one sample: SystemExit"),
         ("--methods ./mine:in_turn", "--methods './mine:in_turn' is not MODULE:NAME, such as mypackage.mymodule:make"),
         ("--methods pack.odd:shared other.odd:shared", "--methods has odd.shared twice"),
         ("--set env.model=mine:biuld", "model mine:biuld: mine has no biuld; did you mean build?"),
@@ -257,7 +265,7 @@ def test_an_own_model_is_drawn_from_its_seed_and_must_fit(mine: None) -> None:
     first, again, other = (build_model("mine:build", (1, 4, 4), 10, seed) for seed in (3, 3, 4))
     assert torch.equal(first[1].weight, again[1].weight) and not torch.equal(first[1].weight, other[1].weight)
     assert torch.equal(torch.random.get_rng_state(), state)
-    with pytest.raises(ValueError, match=r"images of shape \(1, 1, 4, 4\) into \(1, 9\); expected \(1, 10\)"):
+    with pytest.raises(ValueError, match=r"inputs of shape \(1, 1, 4, 4\) into \(1, 9\); expected \(1, 10\)"):
         build_model("pack.odd:too_few", (1, 4, 4), 10)
     with pytest.raises(ValueError, match=r"returned a NoneType; it must return a torch\.nn\.Module"):
         build_model("pack.odd:nothing", (1, 4, 4), 10)
@@ -267,9 +275,11 @@ def test_an_own_data_set_must_hold_images_and_classes(mine: None) -> None:
     assert load_dataset("mine:load") is load_dataset("mine:load")
     assert FederationConfig(dataset="mine:load").model_name == "cnn"
     for name, message in (
-        ("of_floats", r"train images are torch\.float32\[8, 1, 4, 4\], labels torch\.int64\[8\]; expected uint8"),
-        ("of_columns", r"labels torch\.int64\[8, 1\]; expected uint8"),
-        ("of_two_sizes", r"train images are \(1, 4, 4\) and test images \(1, 6, 6\); make them alike"),
+        ("of_arrays", r"train inputs are a ndarray; expected torch tensors"),
+        ("of_doubles", r"inputs torch\.float64\[8, 1, 4, 4\], labels torch\.int64\[8\]; expected torch tensors"),
+        ("of_columns", r"labels torch\.int64\[8, 1\]; expected torch tensors"),
+        ("of_two_sizes", r"\(1, 4, 4\) .* \(1, 6, 6\)"),
+        ("of_nan", "finite"),
         ("of_no_class", "train must hold labels from 0 to 3 only"),
         ("nothing", r"returned a NoneType; it must return an envs\.Dataset"),
     ):

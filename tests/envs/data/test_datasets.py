@@ -30,10 +30,10 @@ def own_cache_and_no_data(tmp_path, monkeypatch):
 
 
 def check(dataset, channels, size, num_train, num_test):
-    assert dataset.train_images.shape == (num_train, channels, size, size)
-    assert dataset.test_images.shape == (num_test, channels, size, size)
+    assert dataset.train_inputs.shape == (num_train, channels, size, size)
+    assert dataset.test_inputs.shape == (num_test, channels, size, size)
     assert dataset.input_shape == (channels, size, size)
-    for images, label in ((dataset.train_images, dataset.train_labels), (dataset.test_images, dataset.test_labels)):
+    for images, label in ((dataset.train_inputs, dataset.train_labels), (dataset.test_inputs, dataset.test_labels)):
         assert images.dtype == torch.uint8 and label.dtype == torch.int64
         # tiny_data makes rows 2 * label and 2 * label + 1 the bright ones: pictures belong to labels and are not turned
         assert (images.float().mean(dim=(1, 3)).argmax(dim=1) // 2 == label).all()
@@ -81,7 +81,7 @@ def test_image_values_are_exact(tmp_path):
     write_image_folders(tmp_path, classes=3, per_class=1, size=8)
     dataset = datasets.load_dataset("image_folder", tmp_path)
     expected = pixels(labels(1, 3), 8, 3, seed=0).transpose(0, 3, 1, 2)
-    np.testing.assert_array_equal(dataset.train_images.numpy(), expected)
+    np.testing.assert_array_equal(dataset.train_inputs.numpy(), expected)
 
 
 def test_bippo_data_is_looked_into_where_no_other_folder_is_named(tmp_path, monkeypatch):
@@ -119,14 +119,14 @@ def test_digits_are_scikit_learns_in_its_stratified_split():
     labels = published.target
     train, test = train_test_split(np.arange(len(labels)), test_size=0.3, random_state=0, stratify=labels)
     for index, images, found in (
-        (train, dataset.train_images, dataset.train_labels),
-        (test, dataset.test_images, dataset.test_labels),
+        (train, dataset.train_inputs, dataset.train_labels),
+        (test, dataset.test_inputs, dataset.test_labels),
     ):
         assert images.dtype == torch.uint8 and found.tolist() == labels[np.sort(index)].tolist()
         expected = torch.from_numpy(published.images.astype(np.uint8)[:, None][np.sort(index)])
         assert torch.equal(images, expected) and images.stride() == expected.stride()  # strides decide on kernels
     assert dataset.classes == tuple(map(str, published.target_names))
-    everything = Samples(dataset.train_images.numpy(), dataset.train_labels.numpy(), (1257,))
+    everything = Samples(dataset.train_inputs.numpy(), dataset.train_labels.numpy(), (1257,))
     scaled, _ = ResidentSamples(everything, dataset.max_value, "cpu").of(0)
     assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
 
@@ -164,7 +164,7 @@ def test_zipped_image_folders_are_read_as_they_are(tmp_path):
         zipped = datasets.load_dataset(name, root)
         check(zipped, 3, 32, 40, 40)
         assert zipped.classes == unzipped.classes
-        assert torch.equal(zipped.train_images, unzipped.train_images)
+        assert torch.equal(zipped.train_inputs, unzipped.train_inputs)
         assert torch.equal(zipped.test_labels, unzipped.test_labels)
 
 
@@ -331,12 +331,12 @@ def test_images_are_decoded_once(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(image_folders, "_decoded", None)
         second = datasets.load_dataset("image_folder", tmp_path / "data")
-    assert torch.equal(first.train_images, second.train_images)
+    assert torch.equal(first.train_inputs, second.train_inputs)
 
     (cache,) = (tmp_path / "cache" / "bippo").iterdir()
     cache.write_bytes(b"unreadable")
     datasets._load.cache_clear()
-    assert torch.equal(datasets.load_dataset("image_folder", tmp_path / "data").test_images, first.test_images)
+    assert torch.equal(datasets.load_dataset("image_folder", tmp_path / "data").test_inputs, first.test_inputs)
 
 
 def test_a_cache_that_cannot_be_kept_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -363,4 +363,4 @@ def test_a_changed_image_is_decoded_again(tmp_path):
     datasets.load_dataset("image_folder", tmp_path / "data")
     Image.new("RGB", (32, 32), (9, 9, 9)).save(tmp_path / "data" / "train" / "class_0" / "0000.png")
     datasets._load.cache_clear()
-    assert (datasets.load_dataset("image_folder", tmp_path / "data").train_images[0] == 9).all()
+    assert (datasets.load_dataset("image_folder", tmp_path / "data").train_inputs[0] == 9).all()

@@ -169,7 +169,7 @@ def test_whatever_a_file_is_called_the_error_is_one_line_that_can_be_printed(tmp
     folder, _ = plain
     odd = folder / "train" / "class_2" / name
     shutil.copy(folder / "train" / "class_2" / "0002.png", odd)
-    assert datasets.load_dataset("image_folder", folder).train_images.shape[0] == 7
+    assert datasets.load_dataset("image_folder", folder).train_inputs.shape[0] == 7
     odd.write_bytes(b"no image")
     datasets._load.cache_clear()
     with pytest.raises(ValueError, match=r"cannot read .*train/class_2/.*png: it is no image") as error:

@@ -122,13 +122,13 @@ def test_losses_are_on_the_noisy_labels_and_accuracies_on_the_true_ones_in_every
     model = build_model("digits_cnn", data.input_shape, 10)
     FlatWeights(model).set(env.get_state()["weights"])
     for client, info in enumerate(outputs[0][1].values()):
-        images = data.train_images[partition.train[client]].float() / 8 - 1
+        images = data.train_inputs[partition.train[client]].float() / 8 - 1
         labels = torch.from_numpy(
             partition.noisy_labels.get(client, data.train_labels[partition.train[client]].numpy())
         )
         with torch.no_grad():
             assert info["loss"] == pytest.approx(functional.cross_entropy(model(images), labels).item(), rel=1e-5)
-            right = model(data.test_images[partition.test[client]].float() / 8 - 1).argmax(dim=1)
+            right = model(data.test_inputs[partition.test[client]].float() / 8 - 1).argmax(dim=1)
         true = data.test_labels[partition.test[client]]
         assert info["accuracy"] == (right == true).double().mean().item()
 

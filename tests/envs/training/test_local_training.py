@@ -118,7 +118,7 @@ def test_losses_are_those_of_the_training_samples(executor):
     losses = executor.losses(get_flat(model), [2, 0])
     data = load_dataset("digits")
     for loss, start in zip(losses, (60, 0), strict=True):
-        images, labels = data.train_images[start : start + 30], data.train_labels[start : start + 30]
+        images, labels = data.train_inputs[start : start + 30], data.train_labels[start : start + 30]
         logits = model(images.float() / 8.0 - 1.0)
         assert loss == pytest.approx(functional.cross_entropy(logits, labels).item(), rel=1e-5)
 

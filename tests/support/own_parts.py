@@ -1,0 +1,15 @@
+"""The modules on the page about code of one's own, as files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own.md"
+
+
+def write_modules(folder: Path) -> None:
+    """Writes ``mine.py`` and ``parts.py``."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    for name, block in zip(("mine.py", "parts.py"), blocks, strict=True):
+        (folder / name).write_text(block, encoding="utf-8")
