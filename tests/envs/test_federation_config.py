@@ -57,7 +57,7 @@ LEAVE, JOIN = (partial(ChurnEvent, kind=kind) for kind in ("leave", "join"))
     [
         ({"dataset": "mnist"}, ["'mnist'", "digits, fashion_mnist"]),
         ({"model": "vgg"}, ["'vgg'"]),
-        ({"partition": "dirichlet"}, ["dirichlet_over_clients, dirichlet_over_labels, shards, iid"]),
+        ({"partition": "dirichlet"}, ["dirichlet_over_clients, dirichlet_over_labels, shards, iid, natural"]),
         ({"reward": "loss"}, ["'loss'", "accuracy_change, accuracy_target"]),
         ({"on_overrun": "warn"}, ["'warn'", "raise, drop"]),
         ({"num_clients": 0}, ["at least 1"]),

@@ -91,10 +91,8 @@ def rounds_of(env, count):
     for _ in range(count):
         number = env.get_state()["round"]
         result = env.step({agent: (place + number) % 3 > 0 for place, agent in enumerate(env.agents)})
-        seen.append(
-            repr((result, env.last_round.trained, env.last_round.reward))
-            + env.get_state()["weights"].numpy().tobytes().hex()
-        )
+        weights = env.get_state()["weights"].numpy().tobytes()
+        seen.append((repr((result, env.last_round.trained, env.last_round.reward)), weights))
     return seen
 
 
