@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 FLOWER = ["flwr>=1.42"]
 # MLflow's core, and what its database needs.
 LOGGERS = ["mlflow-skinny>=3", "alembic>=1.14", "sqlalchemy>=2", "wandb>=0.19", "tensorboard>=2.18"]
+COMPLETION = ["shtab>=1.7"]
 TEST = [*FLOWER, *LOGGERS, "pytest>=8", "pytest-xdist>=3.8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
 DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0.5.2"]
 
@@ -21,6 +22,11 @@ setup(
     description="Learns which clients of a federated-learning run should train each round, under a hard energy budget.",
     long_description=(HERE / "README.md").read_text("utf-8"),
     long_description_content_type="text/markdown",
+    author="The bippo-rllib developers",
+    keywords=[
+        *("federated learning", "client selection", "energy budget", "reinforcement learning", "PPO", "RLlib"),
+        *("multi-agent", "Flower", "Ray"),
+    ],
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
@@ -50,9 +56,14 @@ setup(
         "docs": DOCS,
         "flower": FLOWER,
         "nvml": ["nvidia-ml-py>=12"],
+        "completion": COMPLETION,
     },
     classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
         "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
 )

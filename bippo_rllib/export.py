@@ -1,4 +1,4 @@
-"""Exports the selector in a checkpoint as one file: ``python -m bippo_rllib.export CHECKPOINT OUT``."""
+"""Exports the selector in a checkpoint as one file: ``bippo export CHECKPOINT OUT``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bippo_rllib.federated.client_selector import ClientSelector
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command."""
-    result = argparse.ArgumentParser(prog="python -m bippo_rllib.export", description=__doc__.partition(":")[0] + ".")
+    result = argparse.ArgumentParser(prog="bippo export", description=__doc__.partition(":")[0] + ".")
     result.add_argument("checkpoint", type=Path, help="a trial's folder or a checkpoint")
     result.add_argument("out", type=Path, help="the file to write, such as selector.safetensors")
     return result

@@ -1,6 +1,6 @@
 """Experiments: named scenarios, Ray Tune studies over methods and seeds, and what is computed from their rows.
 
-The only package that imports both ``bippo_rllib`` and ``envs``. Start at ``python -m experiments.tune_bippo --help``.
+The only package that imports both ``bippo_rllib`` and ``envs``. Start at ``bippo tune --help``.
 """
 
 from experiments.shadowed_packages import what_is_in_the_way

@@ -1,7 +1,7 @@
 """What the commands share on top of argparse.
 
 - ``Parser`` raises a ``ValueError`` in one line for bad arguments; ``refuse`` prints it and returns the exit code.
-- ``at_least(1)``, ``seed``, ``named_path`` and ``absolute_path`` are argparse types.
+- ``at_least(1)``, ``seed``, ``seeds``, ``names``, ``named_path`` and ``absolute_path`` are argparse types.
 - ``add_scenario``, ``add_data_dir`` and ``add_seed`` declare arguments that several commands have.
 - ``distinct`` and ``new_results_dir`` check values that argparse cannot.
 """
@@ -27,6 +27,7 @@ EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
 _LONGEST_LINE = 2_000
+_MOST_SEEDS = 10_000
 
 T = TypeVar("T")
 
@@ -85,6 +86,28 @@ def seed(text: str) -> int:
 
 
 seed.__name__ = "int"
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """The argparse type of seeds in a row: ``7``, ``1,2,3`` or ``1-10``, both ends included."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        ends = (seed(first), seed(last)) if first and dash else (seed(part),)
+        if ends[-1] < ends[0] or ends[-1] - ends[0] >= _MOST_SEEDS:
+            raise argparse.ArgumentTypeError(f"{part} is no range of at most {_MOST_SEEDS:,} seeds, such as 1-10")
+        found += range(ends[0], ends[-1] + 1)
+    return tuple(found)
+
+
+seeds.__name__ = "int"
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The argparse type of names in a row: ``bippo`` or ``bippo,fedavg``."""
+    if not all(text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; separate names by spaces or commas")
+    return tuple(text.split(","))
 
 
 def named_path(text: str) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from bippo_rllib import __version__
 from experiments.cli import print_on_any_terminal, refuse
 from experiments.results.naming import unknown_name
 
@@ -21,8 +24,28 @@ COMMANDS = {
 
 def listing() -> str:
     """The commands, a line each."""
-    lines = [f"  bippo {name:<9}  python -m {same:<22}  {what}" for name, (_, same, what) in COMMANDS.items()]
-    return "\n".join(["commands, by either name; each has --help", *lines])
+    lines = [f"  bippo {name:<9}  {what}" for name, (_, _, what) in COMMANDS.items()]
+    same = [f"  bippo {name:<9}  python -m {module}" for name, (_, module, _) in COMMANDS.items()]
+    completion = "  bippo completion SHELL   completes commands and flags in bash, zsh or tcsh"
+    return "\n".join(
+        ["commands; each has --help", *lines, completion, "  bippo --version", "", "the same without installing", *same]
+    )
+
+
+def completion(shells: Sequence[str]) -> int:
+    """Prints a script with which a shell completes commands and flags; returns the exit code."""
+    if importlib.util.find_spec("shtab") is None:
+        return refuse(ValueError("completion needs the package shtab, which is not installed: pip install shtab"))
+    import shtab
+
+    if len(shells) != 1 or shells[0] not in shtab.SUPPORTED_SHELLS:
+        return refuse(ValueError(f"name one shell: bippo completion {' or '.join(shtab.SUPPORTED_SHELLS)}"))
+    parser = argparse.ArgumentParser(prog="bippo")
+    commands = parser.add_subparsers()
+    for name, (home, _, what) in COMMANDS.items():
+        commands.add_parser(name, parents=[import_module(home).parser()], add_help=False, help=what)
+    print(shtab.complete(parser, shells[0]))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ("-h", "--help"):
         print(listing())
         return 0
+    if name == "--version":
+        print(f"bippo-rllib {__version__}")
+        return 0
+    if name == "completion":
+        return completion(rest)
     if name.startswith("-"):
         return refuse(ValueError(f"which command is {name} for? {' or '.join(COMMANDS)}, such as `bippo tune {name}`"))
     if name not in COMMANDS:

@@ -1,4 +1,4 @@
-"""``python -m experiments.tune_bippo``: the command line that compares client selection methods on equal joules."""
+"""``bippo tune``: the command line that compares client selection methods on equal joules."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _report(study: Study) -> int:
         _print_report(study)
     except KeyboardInterrupt:
         folder = _quoted(study.results_dir)
-        print(f"\ninterrupted while reporting; run: python -m experiments.report {folder}", file=sys.stderr)
+        print(f"\ninterrupted while reporting; run: bippo report {folder}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"error: no report: {one_line(error)}", file=sys.stderr)
@@ -251,7 +251,7 @@ def _failure_line(failure: Failure) -> str:
 
 def _resume_command(study: Study) -> str:
     trusted = " --trust-code" if study.own_code else ""
-    return f"python -m experiments.tune_bippo --resume {_quoted(study.results_dir)}{trusted}"
+    return f"bippo tune --resume {_quoted(study.results_dir)}{trusted}"
 
 
 def _quoted(path: Path) -> str:

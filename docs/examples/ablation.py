@@ -2,7 +2,7 @@ r"""`bippo-r` without its parts, as methods of a study; `docs/results.md` has wh
 
 From this folder:
 
-    python -m experiments.tune_bippo --set env.reward=leave_one_out --methods \
+    bippo tune --set env.reward=leave_one_out --methods \
         ablation:without_odds ablation:without_prior ablation:learning_alone ablation:prior_alone
 """
 

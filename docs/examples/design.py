@@ -2,10 +2,10 @@ r"""How the numbers of `bippo-r` were chosen: its reward and prior with other se
 
 `docs/algorithm.md` has what they reach. From this folder:
 
-    python -m experiments.tune_bippo --scenario digits-noisy --set env.reward=leave_one_out --methods \
+    bippo tune --scenario digits-noisy --set env.reward=leave_one_out --methods \
         design:with_critic design:slow design:slow_single design:pairs design:entropy_pairs \
         design:entropy design:more_entropy design:odds_alone
-    python -m experiments.tune_bippo --scenario digits-noisy --methods design:team design:team_odds
+    bippo tune --scenario digits-noisy --methods design:team design:team_odds
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ from experiments.results.run_info import command_line
 
 def parser() -> Parser:
     """Every sub-command sets ``run``: from the arguments to a ``Result``, or, in ``rl``, to the exit code."""
-    result = Parser(prog="python -m experiments.benchmark", description="What a round costs on this machine.")
+    result = Parser(prog="bippo benchmark", description="What a round costs on this machine.")
     commands = result.add_subparsers(required=True, dest="benchmark", metavar="BENCHMARK")
     rl.add_parser(commands)
     for module in (fl, null_clients, memory, churn):
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     arguments = parser().parse_args(argv)
-    arguments.command = command_line("experiments.benchmark", argv)
+    arguments.command = command_line("python -m experiments.benchmark", argv)
     return arguments.run(arguments) if arguments.benchmark == "rl" else _print_result(arguments)
 
 

@@ -1,4 +1,4 @@
-"""``python -m experiments.report RESULTS_DIR [...]``: tables, report.md and figures of a study, from its rows."""
+"""``bippo report RESULTS_DIR [...]``: tables, report.md and figures of a study, from its rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ FIGURE_FORMATS = (".pdf", ".svg", ".png")
 
 def parser() -> Parser:
     """Returns the parser of the command."""
-    result = Parser(
-        prog="python -m experiments.report", description="Tables, report.md and figures of a study, from its rows."
-    )
+    result = Parser(prog="bippo report", description="Tables, report.md and figures of a study, from its rows.")
     add = partial(result.add_argument, type=named_path, metavar="DIR")
     several = "folder that a study wrote; several of the same scenario, federation, target and rounds make one report"
     add("results_dirs", nargs="*", metavar="RESULTS_DIR", help=several)

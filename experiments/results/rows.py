@@ -216,7 +216,7 @@ def rows_files(folder: Path) -> list[Path]:
         ValueError: If there is no such folder.
     """
     if not folder.is_dir():
-        raise ValueError(f"no results folder {folder}: run `python -m experiments.tune_bippo --results-dir {folder}`")
+        raise ValueError(f"no results folder {folder}: run `bippo tune --results-dir {folder}`")
     return sorted(files_named(folder, ROWS_FILE))
 
 

@@ -185,9 +185,9 @@ def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:
     return to_jsonable_python(federation, fallback=str)
 
 
-def command_line(module: str, argv: Sequence[str]) -> str:
+def command_line(command: str, argv: Sequence[str]) -> str:
     """The command as a user would type it again."""
-    return shlex.join(["python", "-m", module, *argv])
+    return f"{command} {shlex.join(argv)}".rstrip()
 
 
 def churn_traces(info: RunInfo) -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""The arguments of ``python -m experiments.tune_bippo``, and the study they ask for."""
+"""The arguments of ``bippo tune``, and the study they ask for."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from envs.imports import check_import, is_import
@@ -16,8 +17,9 @@ from experiments.cli import (
     at_least,
     distinct,
     named_path,
+    names,
     new_results_dir,
-    seed,
+    seeds,
 )
 from experiments.methods import METHODS
 from experiments.own_methods import method_name
@@ -37,48 +39,58 @@ _TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
 
 DESCRIPTION = """\
-Trains the clients of a simulated federation under an energy budget per round, once per method and seed, side by side
-as a Ray Tune study, and prints how accurate each method gets and what it spends.
+Trains the clients of a simulated federation under an energy budget per round,
+once per method and seed, side by side as a Ray Tune study, and prints how
+accurate each method gets and what it spends.
 """
 
 EPILOG = """\
 examples:
-  python -m experiments.tune_bippo
-      20 clients on scikit-learn's digits, bippo-r, bippo and fedavg, seeds 7, 28, 42; minutes on 2 cores
-  python -m experiments.tune_bippo --scenario fashion-mnist --data-dir DIR --methods bippo ippo fedavg
-      the paper's main experiment, 200 rounds; hours on 2 cores
-  python -m experiments.tune_bippo --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
-      other settings: keys of BippoConfig.training and BippoConfig.selection, or env. and a field of
+  bippo tune
+      20 clients on scikit-learn's digits, bippo-r, bippo and fedavg, seeds 7,
+      28, 42; minutes on 2 cores
+  bippo tune --scenario fashion-mnist --data-dir DIR --methods bippo fedavg
+      the paper's data, 200 rounds; hours on 2 cores
+  bippo tune --seeds 1-10 --methods bippo-r,fedavg
+      ten seeds; lists may be separated by commas as well
+  bippo tune --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
+      other settings: keys of BippoConfig.training, or env. and a field of
       envs.FederationConfig
-  python -m experiments.tune_bippo --methods bippo --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
-      tunes: Ray Tune's search spaces, ASHA stops settings that fall behind, the best one is named at the end
-  python -m experiments.tune_bippo --scenario transfer-small --methods bippo ippo --init-from RESULTS_DIR
-      starts from the policies of an earlier study with the same clients, each from its own method's and seed's
-  python -m experiments.tune_bippo --methods mymodule:make_config fedavg
-      your own method: a function without arguments that returns a BippoConfig (docs/your-own.md)
-  python -m experiments.tune_bippo --executor ray --num-actors 2
-      clients train in two Ray actors per trial; with GPUs each gets its share of one (docs/cluster.md)
-  python -m experiments.tune_bippo --resume RESULTS_DIR
-      resumes after a crash, a kill or Ctrl-C, also a search; the rows are those of an undisturbed run
-  python -m experiments.tune_bippo --resume RESULTS_DIR --rounds 300
+  bippo tune --search "lr=loguniform(1e-4,1e-2)" --num-samples 16
+      tunes: Ray Tune's search spaces, ASHA stops settings that fall behind,
+      the best one is named at the end
+  bippo tune --scenario transfer-small --init-from RESULTS_DIR
+      starts from the policies of an earlier study with the same clients, each
+      from those of its own method and seed
+  bippo tune --methods mymodule:make_config fedavg
+      your own method: a function without arguments that returns a BippoConfig
+      (docs/your-own.md)
+  bippo tune --executor ray --num-actors 2
+      clients train in two Ray actors per trial; with GPUs each gets its share
+      of one (docs/cluster.md)
+  bippo tune --resume RESULTS_DIR
+      resumes after a crash, a kill or Ctrl-C, also a search; the rows are
+      those of an undisturbed run
+  bippo tune --resume RESULTS_DIR --rounds 300
       runs a study for more rounds; rows until then stay as they are
-  python -m experiments.tune_bippo --config RESULTS_DIR/run.json
+  bippo tune --config RESULTS_DIR/run.json
       repeats a study in a new folder; the rows are the same
-  python -m experiments.tune_bippo --logger mlflow
+  bippo tune --logger mlflow
       numbers of every round in MLflow as well (docs/metrics.md)
-  python -m experiments.report RESULTS_DIR
+  bippo report RESULTS_DIR
       table and figure again, also while a study is running
 
 data:
-  digits comes with scikit-learn. For the others, --data-dir or $BIPPO_DATA is a folder with the original files,
-  torchvision's layout or a folder of images per class.
+  digits comes with scikit-learn. For the others, --data-dir or $BIPPO_DATA is
+  a folder with the original files, torchvision's layout or a folder of images
+  per class.
 """
 
 
 def parser() -> Parser:
     """The parser; bad arguments are a ValueError in one line."""
     result = Parser(
-        prog="python -m experiments.tune_bippo",
+        prog="bippo tune",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -130,11 +142,19 @@ def _add_what_to_run(group: Any) -> None:
     group.add_argument(
         "--methods",
         nargs="+",
+        type=names,
         metavar="NAME",
         help=f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
         f"with --search or --init-from: {' '.join(_TUNED)}",
     )
-    group.add_argument("--seeds", nargs="+", type=seed, default=[7, 28, 42], metavar="N", help="default: 7 28 42")
+    group.add_argument(
+        "--seeds",
+        nargs="+",
+        type=seeds,
+        default=[(7, 28, 42)],
+        metavar="N",
+        help="such as 1 2 3 or 1-10; default: 7 28 42",
+    )
     group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
     group.add_argument(
         "--set",
@@ -207,18 +227,18 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     both = sorted(settings.keys() & search.keys())
     if both:
         raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
-    methods, seeds = _methods(arguments, search), distinct("--seeds", arguments.seeds)
-    trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in seeds]
+    methods, all_seeds = _methods(arguments, search), distinct("--seeds", [*chain(*arguments.seeds)])
+    trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in all_seeds]
     return Study(
         scenario=scenario,
         methods=methods,
-        seeds=seeds,
+        seeds=all_seeds,
         rounds=arguments.rounds or scenario.rounds,
         results_dir=new_results_dir(arguments.results_dir, scenario.name, RUN_FILE, f"**/{ROWS_FILE}"),
         settings=settings,
         search=search,
         num_samples=(arguments.num_samples or _DEFAULT_SAMPLES) if search else 1,
-        command=command_line("experiments.tune_bippo", argv),
+        command=command_line("bippo tune", argv),
         init_from=str(arguments.init_from or ""),
         sources=find_sources(arguments.init_from, trials) if arguments.init_from else {},
         **_where_and_who(arguments),
@@ -237,7 +257,7 @@ def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     recorded = {**_where_and_who(arguments), "force": arguments.force, "trust_code": arguments.trust_code}
     if arguments.resume:
         return study_to_resume(arguments.resume, rounds=arguments.rounds, **recorded)
-    command = command_line("experiments.tune_bippo", argv)
+    command = command_line("bippo tune", argv)
     return study_to_repeat(arguments.config, arguments.results_dir, command, **recorded)
 
 
@@ -266,7 +286,7 @@ def _search(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:
     tuned = search or arguments.init_from
-    methods = tuple(arguments.methods or (_TUNED if tuned else _DEFAULT_METHODS))
+    methods = tuple(chain(*arguments.methods) if arguments.methods else _TUNED if tuned else _DEFAULT_METHODS)
     distinct("--methods", [method_name(method) for method in methods])
     for name in methods:
         if is_import(name):  # imported when everything else is checked, since that may take seconds

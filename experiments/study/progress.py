@@ -21,7 +21,7 @@ _TERMINAL_INTERVAL_S = 0.5
 _PLAIN_INTERVAL_S = 15.0
 _FIRST_INTERVAL_S = 3.0
 _STARTING = "starting"
-_WORKER = "a worker that starts and loads the data"
+_WORKER = "a worker to start"
 _NEXT_ROUND = "the next round"
 #: After so long without a start, a round or an end, the line about the study says so.
 _QUIET_S = 120.0
@@ -189,9 +189,12 @@ class Progress(tune.Callback):
             return
         running = [t for t in self.trials.values() if t.state in (_STARTING, "running")]
         columns, screen = shutil.get_terminal_size()
-        room = max(1, screen - 3)  # what has scrolled off cannot be erased
+        wide = len(overall) >= columns
+        last = [part.strip() for part in overall.rpartition("   ")[::2]] if wide else [overall]
+        room = max(1, screen - 2 - len(last))  # what has scrolled off cannot be erased
         lines = [trial_line(t, self._rounds, self._width) for t in running[:room]]
-        lines += [f"  and {len(running) - room} more"] * (len(running) > room) + [overall]
+        lines += [f"  and {len(running) - room} more"] * (len(running) > room)
+        lines += last
         self._erase()
         for line in lines:
             self._print(line[: columns - 1])

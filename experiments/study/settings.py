@@ -41,6 +41,9 @@ FLAG_OF = {
         "Bippo.from_checkpoint(...).evaluate()",
     ),
 }
+_KEYS = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
+#: Names that other libraries have for a setting.
+_OTHER_NAMES = {"learning_rate": "lr", "batch_size": "policy_batch_size", "ent_coef": "entropy_coeff"}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
@@ -183,16 +186,25 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
     known = [name for name in vars(config) if not name.startswith("_")]
     for key, value in settings.items():
         if key not in known:
-            raise ValueError(_unknown_setting(key, known))
+            raise ValueError(_unknown_setting(key, config))
         _check_kind(key, value, getattr(config, key))
         setattr(config, key, value)
     return config
 
 
-def _unknown_setting(key: str, known: Sequence[str]) -> str:
-    """As ``unknown_name``, but RLlib has far too many settings to list them all."""
-    keys = "keys are those of BippoConfig.training and .selection, such as lr, or env. and a field of the federation"
-    return f"unknown setting '{key}': {close_matches(key, known)}{keys}"
+def _unknown_setting(key: str, config: Any) -> str:
+    """Suggests what may be set: the federation's field of that name first, never one of RLlib's that BIPPO refuses."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    from bippo_rllib.rllib_settings import CHANGEABLE
+    from envs import FederationConfig
+
+    fields = [ENV_PREFIX + name for name in FederationConfig.__dataclass_fields__]
+    keys = [name for name in {**dict.fromkeys(CHANGEABLE), **vars(config)} if not name.startswith("_")]
+    keys = [name for name in keys if name in CHANGEABLE or name not in vars(PPOConfig())]
+    same = [name for name in (ENV_PREFIX + key, _OTHER_NAMES.get(key)) if name in (*fields, *keys)]
+    hint = f"did you mean {same[0]}? " if same else close_matches(key, [*sorted(keys), *fields])
+    return f"unknown setting '{key}': {hint}{_KEYS}"
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:

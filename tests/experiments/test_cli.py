@@ -57,6 +57,12 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--seeds 7 28 7", "--seeds has 7 twice"),
         ("--seeds -1", "argument --seeds: -1 is no seed; seeds are whole numbers from 0"),
         ("--seeds seven", "invalid int value: 'seven'"),
+        ("--seeds 9-7", "9-7 is no range"),
+        ("--seeds 0-4294967295", "is no range of at most"),
+        ("--seeds 1-3,2", "--seeds has 2 twice"),
+        ("--methods bippo,,fedavg", "has an empty name"),
+        ("--set num_clients=5", "did you mean env.num_clients? "),
+        ("--set learning_rate=0.1", "did you mean lr? "),
         ("--rounds 0", "argument --rounds: 0 is too small; it must be at least 1"),
         ("--parallel-trials 0", "argument --parallel-trials: 0 is too small"),
         ("--checkpoint-every -5", "argument --checkpoint-every: -5 is too small"),
@@ -187,7 +193,7 @@ def test_help_shows_examples_and_where_data_comes_from(capsys: pytest.CaptureFix
     assert f"{','.join(SCENARIOS)};" in unbroken and ",".join(METHODS) in unbroken
     assert "pydocbippo_rllib.BippoConfig.training`" in unbroken and "pydocenvs.FederationConfig`" in unbroken
     assert pydoc.locate("bippo_rllib.BippoConfig.training") and pydoc.locate("envs.FederationConfig")
-    assert "--search" in text and "BIPPO_DATA" in text and "python -m experiments.report RESULTS_DIR" in text
+    assert "--search" in text and "BIPPO_DATA" in text and "bippo report RESULTS_DIR" in text
 
 
 def flags_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -237,7 +243,12 @@ def test_all_flags_reach_the_study(tmp_path: Path) -> None:
     assert (study.parallel_trials, study.checkpoint_every) == (3, 4)
     assert study.settings == {"lr": 0.0005, "env.budget_share": 0.2}
     assert (study.federation["budget_share"], study.federation["dataset"]) == (0.2, "fashion_mnist")
-    assert study.command.startswith("python -m experiments.tune_bippo --scenario fashion-mnist")
+    assert study.command.startswith("bippo tune --scenario fashion-mnist")
+
+
+def test_lists_may_be_ranges_and_separated_by_commas() -> None:
+    study = study_for("--seeds 3 1-2,7 --methods ippo,fedavg bippo")
+    assert (study.seeds, study.methods) == ((3, 1, 2, 7), ("ippo", "fedavg", "bippo"))
 
 
 def test_a_search_is_for_methods_that_learn() -> None:
@@ -288,7 +299,7 @@ def test_signals_are_as_before_and_the_way_to_go_on_is_said_before_ray_lets_go_o
     finally:
         for number, handler in original.items():
             signal.signal(number, handler)
-    assert said[0].endswith(f"\nresume with: python -m experiments.tune_bippo --resume {tmp_path / 'r'}\n")
+    assert said[0].endswith(f"\nresume with: bippo tune --resume {tmp_path / 'r'}\n")
 
 
 def test_failed_trials_are_named_and_the_others_reported(
@@ -368,7 +379,7 @@ def test_a_signal_during_the_report_says_how_to_have_it(
     monkeypatch.setattr(tune_bippo, "_print_report", stopped)
     assert tune_bippo.main(["--seeds", "7", "--results-dir", str(tmp_path / "r")]) == tune_bippo.EXIT_INTERRUPTED
     told = capsys.readouterr().err.strip()
-    assert told == f"interrupted while reporting; run: python -m experiments.report {tmp_path / 'r'}"
+    assert told == f"interrupted while reporting; run: bippo report {tmp_path / 'r'}"
 
 
 def test_rows_that_cannot_be_reported_are_no_success(
@@ -413,7 +424,7 @@ def test_a_ray_that_does_not_start_is_one_line_and_the_study_can_be_resumed(tmp_
     error, hint = capsys.readouterr().err.strip().splitlines()
     assert code == 1
     assert error.startswith("error: Ray did not start on this machine: The current node timed out during startup.; ")
-    assert hint.startswith("resume with: python -m experiments.tune_bippo --resume ")
+    assert hint.startswith("resume with: bippo tune --resume ")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from source_tree import ROOT
 
+import bippo_rllib
 from experiments import commands, tune_bippo
 
 
@@ -23,10 +24,12 @@ def test_each_command_is_the_module_of_the_same_name(
     assert commands.main([]) == 0
     listed = capsys.readouterr().out
     for name, (home, same, _) in commands.COMMANDS.items():
-        assert f"bippo {name} " in listed and f"python -m {same} " in listed
-        with pytest.raises(SystemExit, match="0"):
+        assert f"bippo {name} " in listed and f"python -m {same}\n" in f"{listed}\n"
+        with monkeypatch.context() as patch, pytest.raises(SystemExit, match="0"):
+            patch.setenv("COLUMNS", "80")
             commands.main([name, "--help"])
-        assert capsys.readouterr().out.startswith(f"usage: python -m {same} ")
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: bippo {name} ") and max(map(len, shown.splitlines())) <= 80
         monkeypatch.setattr(importlib.import_module(home), "main", lambda argv: argv)
         assert commands.main([name, "--some", "thing"]) == ["--some", "thing"]
     known = ", ".join(commands.COMMANDS)
@@ -34,6 +37,26 @@ def test_each_command_is_the_module_of_the_same_name(
     assert capsys.readouterr().err == f"error: unknown command 'tun': did you mean tune? known are {known}\n"
     assert commands.main(["--rounds", "2"]) == 2
     assert "which command is --rounds for? tune or report" in capsys.readouterr().err
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"bippo-rllib {bippo_rllib.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_shells_complete_commands_and_flags(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert commands.main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in (*commands.COMMANDS, "--checkpoint-every", "--against"))
+    assert commands.main(["completion"]) == 2
+
+
+def test_completion_without_its_package_is_one_line(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert commands.main(["completion", "bash"]) == 2
+    assert "pip install shtab" in capsys.readouterr().err
 
 
 def test_python_dash_m_lists_the_commands() -> None:

@@ -123,15 +123,11 @@ def texts_in(path: Path) -> Iterator[str]:
 
 
 def test_every_command_is_on_the_page():
-    names = [
-        name.removesuffix(".__main__")
-        for package in PACKAGES
-        for name, path in modules(package).items()
-        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
-    ]
-    assert len(names) >= 3
-    for name in set(names) - {"experiments.benchmark.rl.measure"}:  # which `benchmark rl` starts for each case
-        assert f"\n## python -m {name}\n" in page("commands.md")
+    from experiments.commands import COMMANDS
+
+    assert len(COMMANDS) >= 3
+    for name, (_, module, _) in COMMANDS.items():
+        assert f"\n## bippo {name}\n" in page("commands.md") and f"python -m {module}" in page("commands.md")
 
 
 def test_cells_of_the_notebook_print_what_stands_below_them(ray_session, capsys):
@@ -160,5 +156,5 @@ def test_the_folder_of_images_can_be_studied(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     exec(python_blocks(text)[0], {})
     assert {path.parent.parent.name for path in Path("photos").glob("*/*/*.png")} == {"train", "test"}
-    command = re.findall(r"python -m experiments\.tune_bippo (.*)", text)[-1]
+    command = re.findall(r"bippo tune (.*)", text)[-1]
     check_study(study_of(parser().parse_args(command.split()), []))

@@ -31,7 +31,7 @@ INFO = RunInfo(
     federation={"dataset": "digits"},
     methods=["fedavg", "bippo"],
     seeds=[7, 28],
-    command="python -m experiments.tune_bippo",
+    command="bippo tune",
 )
 CLIENTS = [ClientRecord(0, {"0": 30, "1": 20}, 7e8, 1.0), ClientRecord(1, {"1": 40}, 1.5e9, 2.0)]
 RESOLVED = FederationRecord(
@@ -178,7 +178,7 @@ def test_report_file_holds_table_figure_definitions_and_provenance(tmp_path: Pat
         and png.exists()
         and png.with_suffix(".svg").exists()
     )
-    assert "`python -m experiments.tune_bippo`" in text and "2 J per trial" in text
+    assert "`bippo tune`" in text and "2 J per trial" in text
     assert "Compared with the paper" not in text
 
 

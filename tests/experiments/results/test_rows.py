@@ -92,7 +92,7 @@ def test_a_write_that_dies_leaves_the_last_file_readable(tmp_path: Path, monkeyp
 
 
 def test_no_folder_and_no_rows_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no results folder .*nowhere: run `python -m experiments\.tune_bippo"):
+    with pytest.raises(ValueError, match=r"no results folder .*nowhere: run `bippo tune"):
         read_rows(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"no rows\.parquet under"):
         read_rows(tmp_path)

@@ -69,7 +69,7 @@ def test_a_study_ends_with_one_line_and_goes_on_when_there_is_room(
     (line,) = capsys.readouterr().err.splitlines()
     assert "MiB free)" in line or "GiB free)" in line
     assert f"are kept in {tmp_path}. Make room" in line
-    assert line.endswith(f"resume with: python -m experiments.tune_bippo --resume {tmp_path}")
+    assert line.endswith(f"resume with: bippo tune --resume {tmp_path}")
     assert not (tmp_path / "fedavg-seed7" / ROWS_FILE).exists()  # the whole study stops, not one trial after the other
     monkeypatch.setattr(tune, "Tuner", TunerHere)
     monkeypatch.setattr(tune_bippo, "_print_report", lambda study: None)

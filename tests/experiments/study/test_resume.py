@@ -261,7 +261,7 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     assert code == tune_bippo.EXIT_INTERRUPTED
     assert stderr.strip().splitlines() == [
         f"interrupted; what was written until now is kept in {folder}",
-        f"resume with: python -m experiments.tune_bippo --resume {folder}",
+        f"resume with: bippo tune --resume {folder}",
     ]
     assert rows_so_far(folder) >= 2
 

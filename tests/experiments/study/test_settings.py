@@ -90,6 +90,9 @@ def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
     assert apply_settings(BippoConfig(), {"epsilon_decay": 0.95}).epsilon_decay == 0.95
     with pytest.raises(ValueError, match="unknown setting 'epsilon_deca': did you mean epsilon_decay"):
         apply_settings(BippoConfig(), {"epsilon_deca": 0.95})
+    with pytest.raises(ValueError, match="unknown setting 'num_env_runner'") as error:
+        apply_settings(BippoConfig(), {"num_env_runner": 1})
+    assert "num_env_runners" not in str(error.value)  # BIPPO would refuse it
     with pytest.raises(ValueError, match=r"setting lr='fast': expected a number, such as lr=0\.001"):
         apply_settings(BippoConfig(), {"lr": "fast"})
 
