@@ -22,13 +22,13 @@ from experiments.study.arguments import parser, study_of
 from experiments.study.asha_journal import stopped_trials
 from experiments.study.checks import check_study, fitted
 from experiments.study.disk_space import full_disk_message, is_disk_full
-from experiments.study.flag_names import as_typed
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
 from experiments.study.resume import ready
 from experiments.study.run import ERROR_FILE, Failure, run_study
+from experiments.study.settings import as_typed
 from experiments.study.study import Study
 
 LOADING = "checking settings and loading data ..."

@@ -20,8 +20,7 @@ from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.recorded_methods import method_settings, networks
 from experiments.study.settings import split_settings
-from experiments.study.study import Study
-from experiments.study.trial_start import TrialStart
+from experiments.study.study import Study, TrialStart
 
 if TYPE_CHECKING:
     from ray.tune import ResultGrid, Tuner

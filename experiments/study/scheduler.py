@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
 
 from experiments.study.asha_journal import Decision, append_decision, read_decisions
-from experiments.study.trial_start import TrialStart
+from experiments.study.study import TrialStart
 
 _ROUND = "training_iteration"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from envs.checks import one_of
@@ -219,3 +220,20 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"setting {key}={value!r}: expected a number, such as {key}={default!r}")
+
+
+def as_typed(message: str, keys: Iterable[str]) -> str:
+    """``message`` with the user's words for fields, such as ``--num-actors`` for ``num_actors``.
+
+    Args:
+        message: One line.
+        keys: Of ``--set`` and ``--search``, such as ``lr`` or ``env.num_clients``. Where ``lr`` and ``env.lr`` are both
+            given, neither is renamed.
+    """
+    typed = set(keys)
+    flags = {key.removeprefix(ENV_PREFIX): flag for key, flag in FLAG_OF.items() if key.startswith(ENV_PREFIX)}
+    fields = {key.removeprefix(ENV_PREFIX): key for key in typed if key.startswith(ENV_PREFIX)}
+    names = {field: name for field, name in {**flags, **fields}.items() if field not in typed}
+    # What is also a word of prose stands for the field only where a value follows.
+    alternatives = [re.escape(name) if "_" in name else rf"(?<!the ){name}(?=(?: is |=))" for name in names]
+    return re.sub(rf"(?<![\w.-])({'|'.join(alternatives)})\b", lambda found: names[found[1]], message)

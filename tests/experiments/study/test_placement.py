@@ -14,9 +14,8 @@ from envs.training.actor_plan import Resources
 from experiments import tune_bippo
 from experiments.scenarios import DIGITS
 from experiments.study.placement import Placement, place
-from experiments.study.study import Study
+from experiments.study.study import Study, TrialStart
 from experiments.study.trial import StudyTrial, config_of, param_space
-from experiments.study.trial_start import TrialStart
 
 
 def study(parallel_trials: int | None = None, **execution: object) -> Study:

@@ -25,9 +25,8 @@ from experiments.study.placement import Placement
 from experiments.study.run import Failure, root_cause, run_study
 from experiments.study.scheduler import SeedwiseASHA
 from experiments.study.search import drawn_settings
-from experiments.study.study import Study
+from experiments.study.study import Study, TrialStart
 from experiments.study.trial import config_of, param_space
-from experiments.study.trial_start import TrialStart
 
 TINY = Scenario(
     name="tiny",

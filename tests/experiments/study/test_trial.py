@@ -18,8 +18,8 @@ from experiments.results.checkpoints import make_ready
 from experiments.results.rows import read_rows
 from experiments.study import trial as trial_module
 from experiments.study.placement import Placement
+from experiments.study.study import TrialStart
 from experiments.study.trial import POINTS, StudyTrial, param_space
-from experiments.study.trial_start import TrialStart
 
 ROUNDS = 12
 
