@@ -57,6 +57,8 @@ setup(
         "flower": FLOWER,
         "nvml": ["nvidia-ml-py>=12"],
         "completion": COMPLETION,
+        # acnportal 0.3.3 imports pkg_resources, which later versions of setuptools lack.
+        "examples": ["acnportal>=0.3.3", "setuptools>=77,<81"],
     },
     classifiers=[
         "Development Status :: 4 - Beta",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import gymnasium as gym
 import numpy as np
 from pettingzoo import ParallelEnv
@@ -108,3 +110,54 @@ class Bandit(ParallelEnv):
 
     def _infos(self):
         return {a: {"cost": 2.0 if a == "client_000" else 1.0, "budget": 2.0} for a in self.agents}
+
+
+class AgentId(str):
+    """An id that weak references can follow."""
+
+
+class Passing(ParallelEnv):
+    """Four seats, of which two change hands in every step, and a budget of 1 and 3 in turn; acting costs 1."""
+
+    metadata = {"name": "passing"}  # noqa: RUF012
+    possible_agents = ("seat_0", "seat_1", "seat_2", "seat_3")
+
+    def __init__(self) -> None:
+        self.agents: list[str] = []
+        self.ids: weakref.WeakSet[AgentId] = weakref.WeakSet()  #: of those that anybody still knows
+        self._space, self._actions = gym.spaces.Box(0, 1, (2,), np.float32), gym.spaces.Discrete(2)
+
+    def observation_space(self, agent):
+        return self._space
+
+    def action_space(self, agent):
+        return self._actions
+
+    def reset(self, seed=None, options=None):
+        self.time = 0
+        self.agents = [self._agent(seat) for seat in range(4)]
+        return self._observations(self.agents), self._infos()
+
+    def step(self, actions):
+        self.num_acted, self.budget_spent_from = sum(actions.values()), self._budget
+        self.time += 1
+        acted, first = self.agents, 2 * (self.time % 2)
+        self.agents = [self._agent(i) if i in (first, first + 1) else agent for i, agent in enumerate(acted)]
+        left = {agent: agent not in self.agents for agent in acted}
+        seen = self._observations(dict.fromkeys([*acted, *self.agents]))
+        return seen, dict.fromkeys(acted, 1.0), dict.fromkeys(acted, False), left, self._infos()
+
+    @property
+    def _budget(self):
+        return (1.0, 3.0)[self.time % 2]
+
+    def _agent(self, seat):
+        agent = AgentId(f"seat_{seat}#{self.time}")
+        self.ids.add(agent)
+        return agent
+
+    def _observations(self, agents):
+        return {agent: np.full(2, 0.5, np.float32) for agent in agents}
+
+    def _infos(self):
+        return {agent: {"cost": 1.0, "budget": self._budget} for agent in self.agents}
