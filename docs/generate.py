@@ -7,7 +7,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from reference_blocks import fill
+from reference_blocks import fill, infos_table
 from settings_page import settings_page
 from tutorial_notebook import notebook
 
@@ -27,7 +27,7 @@ def first_selection_notebook() -> str:
 
 def environment_page() -> str:
     """The specification of the environment, from the docstrings of ``envs``."""
-    from envs import FederatedRounds, federated_rounds, observation
+    from envs import FederatedRounds, federated_rounds
     from envs.rules import churn, churn_trace, leave_one_out, shapley
     from envs.training import energy_meter
 
@@ -46,7 +46,7 @@ def environment_page() -> str:
             _EXAMPLE,
             "## Infos",
             "",
-            _as_markdown(inspect.getdoc(observation).partition("\n\n")[2]),
+            infos_table(),
             "",
             "## Coming and going",
             "",

@@ -35,6 +35,20 @@ def columns() -> str:
     return table(["Column", "Type", "Unit", "Meaning"], rows)
 
 
+def infos_table() -> str:
+    """The entries of an info, from the comments of its class."""
+    from envs import infos
+
+    source = inspect.getsource(infos).partition("Infos = dict")[0]
+    source = re.sub(r"\n +#: (.*(?:\n +#: .*)*)\n( +\w+: [^\n#]+)", lambda m: f"\n{m[2]}  #: {_joined(m[1])}", source)
+    rows = [[f"`{key}`", f"`{kind}`", meaning] for key, kind, meaning in re.findall(r" (\w+): (.+?)  #: (.+)", source)]
+    return table(["Key", "Type", "Meaning"], rows).replace("``", "`")
+
+
+def _joined(comment: str) -> str:
+    return re.sub(r"\n +#:", "", comment)
+
+
 def equations() -> str:
     """The indented lines of the energy model's docstring."""
     from envs import energy

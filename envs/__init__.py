@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from envs.data.datasets import load_dataset as load_dataset
     from envs.federated_rounds import FederatedRounds as FederatedRounds
     from envs.federated_rounds import parallel_env as parallel_env
+    from envs.infos import Info as Info
     from envs.round_result import RoundResult as RoundResult
     from envs.rules import energy as energy
     from envs.rules import reward as reward
@@ -38,6 +39,7 @@ _HOMES = {
     "Execution": "settings.execution",
     "FederatedRounds": "federated_rounds",
     "FederationConfig": "config",
+    "Info": "infos",
     "RayExecutor": "training.ray_executor",
     "RoundResult": "round_result",
     "SerialExecutor": "training.serial_executor",

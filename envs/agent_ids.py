@@ -36,7 +36,7 @@ def add_known(known: list[str], agents: Iterable[str]) -> None:
             known.insert(place, agent)
 
 
-def wanted_clients(actions: Mapping[str, int], clients: Mapping[str, int]) -> list[int]:
+def acting_clients(actions: Mapping[str, int], clients: Mapping[str, int]) -> list[int]:
     """Client ids whose action, by agent, is 1, ascending; ``clients`` has the client id of each live agent.
 
     Raises:

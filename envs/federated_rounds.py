@@ -32,7 +32,7 @@ the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. 
 ``leave_one_out`` and ``shapley``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean
 accuracy or its Shapley value (``envs.rules.leave_one_out``, ``envs.rules.shapley``).
 
-**Infos** of every agent are listed under "Infos" (``envs.observation``).
+**Infos** of every agent are listed under "Infos" (``envs.infos``).
 
 **Failures.** A client whose training raises or becomes NaN ends the run with an error that names it. With
 ``on_client_failure="drop"`` it is left out of the average, counts as one that did not train, and its joules are spent.
@@ -73,13 +73,14 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
-from envs.agent_ids import add_known, agent_id, client_name, known_agents, wanted_clients
+from envs.agent_ids import add_known, agent_id, client_name, known_agents, acting_clients
 from envs.checks import Shortage
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
 from envs.fitting import fitting_settings
-from envs.observation import asked_reports, info, observation_rows, observation_space
+from envs.infos import Infos, info, requested_reports
+from envs.observation import observation_rows, observation_space
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
@@ -88,7 +89,6 @@ from envs.training.executor import Executor
 logger = logging.getLogger(__name__)
 
 Observations = dict[str, np.ndarray]
-Infos = dict[str, dict[str, Any]]
 
 
 def parallel_env(**config: Any) -> FederatedRounds:
@@ -204,7 +204,7 @@ class FederatedRounds(ParallelEnv):
                 ``on_overrun="raise"``). The round is not run then and another selection may follow.
         """
         state = self._live_state().copy()  # a round that fails half-way leaves the last one's
-        wanted = wanted_clients(actions, self._clients)
+        wanted = acting_clients(actions, self._clients)
         budget_j = self._federation.training_budget_j(state)
         selected, dropped, energy_j = admit_within_budget(
             wanted, state.costs_j, budget_j, self._federation.names, self.config.on_overrun
@@ -296,5 +296,5 @@ class FederatedRounds(ParallelEnv):
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
         sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)
         counts = self._federation.label_counts(state.seed) if self.config.with_label_counts else None
-        asked = asked_reports(self.config, state, counts)
-        return {agent: info(state, client, sizes[client], budget_j, asked) for agent, client in seen.items()}
+        reports = requested_reports(self.config, state, counts)
+        return {agent: info(state, client, sizes[client], budget_j, reports) for agent, client in seen.items()}

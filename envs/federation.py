@@ -135,9 +135,9 @@ class Federation:
 
     def training_budget_j(self, state: EpisodeState) -> float:
         """Joules that the next round may spend on training."""
-        return split_budget(self.budget_of(state), sum(self._asked_j(state)))[1]
+        return split_budget(self.budget_of(state), sum(self._overheads_j(state)))[1]
 
-    def _asked_j(self, state: EpisodeState) -> tuple[float, float]:
+    def _overheads_j(self, state: EpisodeState) -> tuple[float, float]:
         """Joules that probing and selecting among the live clients take in the next round, if the budget pays both."""
         return state.probing_j, self.cost_model.selecting_j(len(state.live))
 
@@ -145,8 +145,8 @@ class Federation:
         """Trains ``selected``, averages, evaluates, lets clients come and go, and moves ``state`` on by one round."""
         started = time.perf_counter()
         live, before = state.live, state.accuracies.copy()
-        overhead_j = split_budget(self.budget_of(state), sum(self._asked_j(state)))[0]
-        probing_j, selecting_j = self._asked_j(state) if overhead_j else (0.0, 0.0)
+        overhead_j = split_budget(self.budget_of(state), sum(self._overheads_j(state)))[0]
+        probing_j, selecting_j = self._overheads_j(state) if overhead_j else (0.0, 0.0)
         state.update_reports = {}
         failed, own, read_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))

@@ -37,7 +37,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"config"},
         {"data"},
         {"training", "devices", "episode_state"},
-        {"observation", "own_effects", "round_rewards"},
+        {"observation", "infos", "own_effects", "round_rewards"},
         {"federation"},
         {"fitting"},
         {"federated_rounds"},
