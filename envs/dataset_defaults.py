@@ -1,4 +1,4 @@
-"""What a federation takes from its data set where nothing else is said."""
+"""Defaults of a federation that depend on its data set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWN_DATASET_DEFAULTS = DATASET_DEFAULTS["image_folder"]
 def absolute_data_dir(data_dir: str | os.PathLike[str] | None) -> str | None:
     """``data_dir``, or else what ``$BIPPO_DATA`` names, as an absolute path; None if there is neither.
 
-    Other processes have other working directories and environments, so that it is to be asked for once.
+    Other processes have other working directories and environments, so that it is looked up once.
     """
     path = data_dir or os.environ.get("BIPPO_DATA")
     return absolute_path("data_dir", path) if path else None

@@ -24,12 +24,13 @@ class CostModel:
     def epochs_j(
         self, cpu_freq_hz: Sequence[float] | np.ndarray, metered_epochs_j: np.ndarray | None = None
     ) -> np.ndarray:
-        """``float64[num_clients]`` of one local epoch.
+        """Returns the ``float64[num_clients]`` joules of one local epoch.
 
         Args:
             cpu_freq_hz: ``[num_clients]`` frequencies, for the formula.
             metered_epochs_j: ``[num_clients]`` what a meter read, NaN for a client that it has not read: that one takes
-                the formula's joules times what those that were read took to theirs. None for the formula.
+                the formula's joules times the ratio of readings to formula over the clients that were read. None
+                for the formula.
         """
         formula_j = np.array(
             [
@@ -44,7 +45,7 @@ class CostModel:
         return np.where(is_read, metered_epochs_j, scale * formula_j)
 
     def costs_j(self, epochs_j: np.ndarray, epochs: int | None = None) -> np.ndarray:
-        """``float64[num_clients]`` given those of an epoch; ``epochs`` other than ``local_epochs`` for round 0."""
+        """Returns the ``float64[num_clients]`` joules of a round from an epoch's; round 0 has other ``epochs``."""
         epochs = self.config.local_epochs if epochs is None else epochs
         return self.upload_j + epochs * epochs_j
 
@@ -54,23 +55,23 @@ class CostModel:
         return round_energy_j(self.num_parameters, 0, self.values_per_sample, cpu_freq_hz=1.0, epochs=0)
 
     def probing_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
-        """Joules of ``probing_epochs`` on each of ``clients``, summed in order."""
+        """Returns the joules of ``probing_epochs`` on each of ``clients``, summed in order."""
         if self.config.probing_epochs == 0.0:
             return 0.0
         return self.config.probing_epochs * sum(epochs_j[list(clients)].tolist())
 
     def credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
-        """Joules of evaluating a participant's models on ``clients`` for its own reward, charged as probing is."""
+        """Returns the joules of evaluating a participant's models on ``clients``, charged as probing is."""
         models = {LEAVE_ONE_OUT: 1, SHAPLEY: 2 * self.config.shapley_pairs}.get(self.config.reward, 0)
         return models * self.probing_j(epochs_j, clients) if models else 0.0
 
     def highest_credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
-        """The most that ``credit_j`` can be, whichever of ``clients`` are drawn."""
+        """Returns the most that ``credit_j`` can be, whichever of ``clients`` are drawn."""
         highest_first = sorted((self.credit_j(epochs_j, [client]) for client in clients), reverse=True)
         return sum(highest_first[: self.config.credit_clients])
 
     def selecting_j(self, num_live: int) -> float:
-        """Joules of selecting among so many clients."""
+        """Returns the joules of selecting among ``num_live`` clients."""
         return self.config.joules_per_mac * self.config.selector_macs[0] * num_live
 
     @property
@@ -79,7 +80,7 @@ class CostModel:
         return self.config.joules_per_mac * self.config.selector_macs[1]
 
     def highest_costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` at the highest frequency the configuration names for each client, with credit."""
+        """Returns ``float64[num_clients]`` joules at each client's highest frequency in the configuration, with credit."""
         freqs = np.array(self.config.start_freq_hz, dtype=np.float64)
         for change in self.config.device_changes:
             freqs[change.client] = max(freqs[change.client], change.cpu_freq_hz)
@@ -87,7 +88,7 @@ class CostModel:
         return self.costs_j(epochs_j) + self.highest_credit_j(epochs_j, range(len(freqs))) + self.learning_j
 
     def changed(self, cpu_freq_hz: np.ndarray, round_index: int) -> np.ndarray:
-        """``float64[num_clients]`` frequencies in ``round_index``, given those of the round before."""
+        """Returns the ``float64[num_clients]`` frequencies in ``round_index``, given those of the round before."""
         freqs = cpu_freq_hz.copy()
         for change in self.config.device_changes:
             if change.round == round_index:

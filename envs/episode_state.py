@@ -26,8 +26,8 @@ class EpisodeState:
     live: tuple[int, ...]  #: Client ids live in the next round, ascending; empty once the episode has ended.
     stays: np.ndarray  #: ``int64[num_clients]`` stays each client has begun in this episode.
     weights: Tensor  #: ``float32[P]`` flat global weights.
-    accuracies: np.ndarray  #: ``float64[num_clients]``; of a client that left, as it last was.
-    losses: np.ndarray | None  #: ``float64[num_clients]``, likewise, or None without ``with_loss``.
+    accuracies: np.ndarray  #: ``float64[num_clients]``; of a client that left, its last one.
+    losses: np.ndarray | None  #: ``float64[num_clients]``, as ``accuracies``; None without ``with_loss``.
     participated: np.ndarray  #: ``bool[num_clients]`` trained in the last round.
     dropped: np.ndarray  #: ``bool[num_clients]`` turned down in the last round.
     failed: np.ndarray  #: ``bool[num_clients]`` selected in the last round, and its training failed.
@@ -35,14 +35,14 @@ class EpisodeState:
     cpu_freq_hz: np.ndarray  #: ``float64[num_clients]`` frequencies now.
     costs_j: np.ndarray  #: ``float64[num_clients]`` costs of the next round, as reported.
     last_round: RoundResult | None  #: The last round; None after round 0.
-    #: Joules that probing all live clients takes in the next round, whether or not the budget pays it.
+    #: Joules that probing all live clients takes in the next round, whether or not the budget suffices.
     probing_j: float = 0.0
     #: ``float64[num_clients]`` joules of an epoch of each client's last training as a meter read them, NaN for one that
     #: it has not read; None if it has read none.
     metered_epochs_j: np.ndarray | None = None
     #: Joules a round may spend, as measured in round 0; None for what the configuration says.
     budget_j: float | None = None
-    #: What is asked about the updates of the clients that trained in the last round, by client and info key.
+    #: Reports about the updates of the clients that trained in the last round, by client and info key.
     update_reports: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     #: What a user's own server step keeps from round to round.
@@ -52,7 +52,7 @@ class EpisodeState:
     def begin(
         cls, key: RoundKey, live: tuple[int, ...], weights: Tensor, cpu_freq_hz: Sequence[float], with_loss: bool
     ) -> EpisodeState:
-        """The state after round 0, before anybody is evaluated and reports costs."""
+        """Returns the state after round 0, before clients are evaluated and report costs."""
         num_clients = len(cpu_freq_hz)
         return cls(
             seed=key.seed,
@@ -83,25 +83,25 @@ class EpisodeState:
         return RoundKey(self.seed, self.episode, self.round + 1)
 
     def set_flags(self, trained: Sequence[int], failed: Sequence[int], dropped: Sequence[int]) -> None:
-        """Who took part in the last round, whose training failed, and who was turned down."""
+        """Sets which clients trained in the last round, failed to, and were turned down."""
         for flags, clients in ((self.participated, trained), (self.failed, failed), (self.dropped, dropped)):
             flags[:] = False
             flags[list(clients)] = True
 
-    def begin_readings(self, readings_j: Sequence[tuple[int, float]]) -> None:
-        """What a meter read in round 0, in which clients train one epoch; if nothing, costs are the formula's."""
+    def initialize_readings(self, readings_j: Sequence[tuple[int, float]]) -> None:
+        """Records readings of round 0, in which clients train one epoch; without any, costs are the formula's."""
         if readings_j:
             self.metered_epochs_j = np.full(len(self.costs_j), np.nan)
-            self.note_readings(readings_j, epochs=1)
+            self.record_readings(readings_j, epochs=1)
 
-    def note_readings(self, readings_j: Sequence[tuple[int, float]], epochs: int) -> None:
-        """What a meter read while clients trained ``epochs`` epochs, by client."""
+    def record_readings(self, readings_j: Sequence[tuple[int, float]], epochs: int) -> None:
+        """Records a meter's readings, by client, of ``epochs`` epochs of training."""
         if self.metered_epochs_j is not None:
             for client, joules in readings_j:
                 self.metered_epochs_j[client] = joules / epochs
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
-        """A client's device changes.
+        """Changes a client's device.
 
         Raises:
             ValueError: If there is no such client, the frequency is not a finite number above 0, or costs are measured.
@@ -114,7 +114,7 @@ class EpisodeState:
         self.cpu_freq_hz[client] = freq_hz
 
     def copy(self) -> EpisodeState:
-        """For a round to write to; shares the weights, which are replaced and never written to."""
+        """Returns a copy for a round to write to; it shares the weights, which are replaced and never written to."""
         state = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
@@ -122,7 +122,7 @@ class EpisodeState:
         return state
 
     def to_dict(self) -> dict[str, Any]:
-        """A deep copy as plain Python, NumPy and torch values."""
+        """Returns a deep copy as plain Python, NumPy and torch values."""
         return dataclasses.asdict(self)
 
     @classmethod

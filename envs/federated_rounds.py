@@ -7,7 +7,7 @@
 | Actions | ``Discrete(2)``: 1 trains in this round, 0 does not |
 | Observations | ``float32[5]`` |
 | Reward | one for the team; with ``leave_one_out`` and ``shapley`` one of its own for each participant |
-| Episode | ``rounds`` steps, or until nobody is live; then all agents are truncated; nothing is terminal |
+| Episode | ``rounds`` steps, or until no client is live; then all agents are truncated; nothing is terminal |
 
 **Observation**, after the round that just ended:
 
@@ -17,7 +17,7 @@
 | 1 | training samples | share of the federation's largest client's, live or not | (0, 1] |
 | 2 | accuracy on the client's own test set | share | [0, 1] |
 | 3 | energy of the client's next round | share of the budget; 0 if it is infinite, 1 if it is 0 | [0, largest share] |
-| 4 | trained in the last round; after round 0 that is all but who failed | 0 or 1 | {0, 1} |
+| 4 | trained in the last round; after round 0 all clients but failed ones | 0 or 1 | {0, 1} |
 
 The largest share is that of any client at any frequency the configuration names. Should ``set_cpu_freq_hz`` lead
 beyond it, the observation is cut off there; the info ``cost`` is exact.
@@ -27,7 +27,7 @@ more than the budget: ``sum(costs) <= budget * (1 + 1e-9)``, summed in client or
 is an error that names the sum, the budget and the clients; ``"drop"`` turns down, in client order, what does not fit.
 
 **Reward.** ``sign(d) * 64**|d|`` where ``d`` is the change of the mean accuracy of the clients live before and after
-the round; 0 if ``d`` is 0 but for rounding, nobody trained or no client stays. From 0.50 to 0.52: ``64**0.02 =
+the round; 0 if ``d`` is 0 but for rounding, no client trained or none stays. From 0.50 to 0.52: ``64**0.02 =
 1.0867``; from 0.52 back to 0.50: ``-1.0867``. Also by name: ``accuracy_target``, ``64**(accuracy - target) - 1``, and
 ``leave_one_out`` and ``shapley``: each participant gets ``sign(d) * (64**|d| - 1)``, ``d`` its own effect on the mean
 accuracy or its Shapley value (``envs.rules.leave_one_out``, ``envs.rules.shapley``).
@@ -50,7 +50,7 @@ force from the round after it. With measured costs both are refused.
 **Probing.** Selecting by loss or accuracy needs them from every live client, selected or not. With ``probing_epochs``
 above 0 each spends that many local epochs' computing energy on it in every round. The sum is ``last_round.probing_j``
 and part of ``energy_j``; the info ``budget`` is what it leaves, observations stay shares of the whole budget. If more
-or faster clients make probing dearer than the budget, nobody is probed and nobody trains: the info ``budget`` and the
+or faster clients make probing exceed the budget, no client is probed and none trains: the info ``budget`` and the
 round's energy are 0, until some leave. Infos still contain losses and accuracies, free of charge.
 
 **Selecting.** With ``joules_per_mac`` above 0 ``selector_macs`` are charged: those of each live client together with
@@ -73,7 +73,7 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
-from envs.agent_ids import add_known, agent_id, client_name, known_agents, acting_clients
+from envs.agent_ids import acting_clients, add_known, agent_id, client_name, known_agents
 from envs.checks import Shortage
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
@@ -111,7 +111,7 @@ def parallel_env(**config: Any) -> FederatedRounds:
 class FederatedRounds(ParallelEnv):
     """The environment; the module's docstring is its specification.
 
-    Construction loads the data set (once per process) and deals the samples; it trains nothing.
+    Construction loads the data set (once per process) and assigns the samples; it trains nothing.
 
     Args:
         config: The federation; digits with 20 clients by default.
@@ -147,7 +147,7 @@ class FederatedRounds(ParallelEnv):
             name: gymnasium.spaces.Discrete(2) for name in federation.names
         }
         self._state: EpisodeState | None
-        self._begin(None)
+        self._initialize(None)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
         """The same object for every call and agent."""
@@ -185,7 +185,7 @@ class FederatedRounds(ParallelEnv):
         """
         previous = self._state.key if self._state else None
         state = self._federation.start(RoundKey.of_next_episode(previous, seed, self.config.seed))
-        self._begin(state)
+        self._initialize(state)
         return self._observations(state, self._clients), self._infos(state, self._clients)
 
     def step(
@@ -253,10 +253,10 @@ class FederatedRounds(ParallelEnv):
             restored = EpisodeState.from_dict(state, self.config.num_clients, self._federation.num_weights)
             if restored.live:
                 self._federation.schedule.check_live(restored.live, restored.round)
-        self._begin(restored)
+        self._initialize(restored)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles configuration and state; data is loaded and dealt again where the env is unpickled."""
+        """Pickles configuration and state; data is loaded and assigned again where the env is unpickled."""
         return type(self), (self.config, self._make_executor), self.get_state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -268,7 +268,7 @@ class FederatedRounds(ParallelEnv):
             raise ValueError("no episode is running; call reset() first")
         return self._state
 
-    def _begin(self, state: EpisodeState | None) -> None:
+    def _initialize(self, state: EpisodeState | None) -> None:
         """Resumes from ``state``, with the agents known in it."""
         self._state = state
         known = self._federation.schedule.num_stays

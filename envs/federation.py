@@ -39,7 +39,7 @@ Updates = Mapping[int, WeightedSum]
 
 
 class Federation:
-    """A federation at work. Constructing it loads data and deals samples, but trains nothing.
+    """A federation at work. Its constructor loads data and assigns samples; it trains nothing.
 
     Args:
         config: The federation.
@@ -104,17 +104,17 @@ class Federation:
         self._executor = self._assigned_seed = None
 
     def start(self, key: RoundKey) -> EpisodeState:
-        """Round 0: all clients live at the start train one epoch from a fresh initialisation."""
+        """Runs round 0: all clients live at the start train one epoch from a fresh initialisation."""
         live = self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        result, updates = self._trained(self._ready_executor(key.seed), initial, live, key, 1)
+        result, updates = self._trained(self._get_executor(key.seed), initial, live, key, 1)
         if not result.num_samples:
             raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
         weights, server_state = self._next_model(initial, result, updates, {})
         failed = result.failed_clients
         state = EpisodeState.begin(key, live, weights, self.config.start_freq_hz, self.config.with_loss)
         state.set_flags(trained=sorted(set(live) - set(failed)), failed=failed, dropped=())
-        state.begin_readings(complete_readings_j(result))
+        state.initialize_readings(complete_readings_j(result))
         self._meter_warnings.check(result, round_index=0)
         state.update_reports = dict(result.update_reports)
         state.server_state = server_state
@@ -125,20 +125,20 @@ class Federation:
         return state
 
     def largest_cost_share(self) -> float:
-        """The most that a client may report, as a share of the budget; a meter may read more than is observed."""
+        """Returns the highest cost that is observed, as a share of the budget; a meter may read more."""
         largest = float(cost_shares(self.cost_model.highest_costs_j(), self.budget_j).max())
         return largest if self.config.energy_meter == FORMULA else max(largest, 1.0)
 
     def budget_of(self, state: EpisodeState | None) -> float:
-        """Joules a round of the episode may spend."""
+        """Returns the joules that a round of the episode may spend."""
         return self.budget_j if state is None or state.budget_j is None else state.budget_j
 
     def training_budget_j(self, state: EpisodeState) -> float:
-        """Joules that the next round may spend on training."""
+        """Returns the joules that the next round may spend on training."""
         return split_budget(self.budget_of(state), sum(self._overheads_j(state)))[1]
 
     def _overheads_j(self, state: EpisodeState) -> tuple[float, float]:
-        """Joules that probing and selecting among the live clients take in the next round, if the budget pays both."""
+        """Joules that probing and selecting among the live clients take in the next round, if the budget suffices."""
         return state.probing_j, self.cost_model.selecting_j(len(state.live))
 
     def run_round(self, state: EpisodeState, selected: list[int], dropped: list[int], energy_j: float) -> RoundResult:
@@ -187,18 +187,18 @@ class Federation:
         return state.last_round
 
     def _changes(self, state: EpisodeState) -> Changes:
-        """Who joins and leaves at the end of the round that ``state`` is in; the last round ends for all."""
+        """Returns the clients that join and leave at the end of the present round; the last round ends for all."""
         if state.round + 1 >= self.config.rounds:
             return Changes()
         return self.schedule.changes(state.live, state.seed, state.episode, state.round + 1)
 
     def _train(self, state: EpisodeState, selected: list[int]) -> tuple[list[int], dict[int, float], float | None]:
-        """A new global model, unless all ``selected`` fail.
+        """Trains ``selected`` and replaces the global model, unless all ``selected`` fail.
 
         Returns:
-            Those that fail, the reward of each participant if it has one of its own, and the joules that a meter read.
+            Clients that failed, rewards by participant where each has one, and the joules that a meter read.
         """
-        work = self._ready_executor(state.seed), state.weights, selected, state.next_key, self.config.local_epochs
+        work = self._get_executor(state.seed), state.weights, selected, state.next_key, self.config.local_epochs
         has_effects = self.config.reward in OWN_EFFECT
         result, updates = self._trained(*work, each=has_effects)
         effects = self._own_effects(state, updates if has_effects else {})
@@ -207,7 +207,7 @@ class Federation:
             self._evaluate(state, state.live)
         complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
         own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
-        state.note_readings(complete_readings_j(result), self.config.local_epochs)
+        state.record_readings(complete_readings_j(result), self.config.local_epochs)
         state.update_reports = dict(result.update_reports)
         self._meter_warnings.check(result, state.round + 1)
         return result.failed_clients, own, measured_j(result)
@@ -228,7 +228,7 @@ class Federation:
 
     def _own_effects(self, state: EpisodeState, updates: Updates) -> OwnEffects:
         """Evaluates the models that the rewards of single participants need, before the round's own."""
-        executor, clients, config = self._ready_executor(state.seed), self._credit_clients(state), self.config
+        executor, clients, config = self._get_executor(state.seed), self._credit_clients(state), self.config
 
         def accuracy(weights: Tensor) -> float:
             return float(np.mean(executor.accuracies(weights, clients)))
@@ -242,20 +242,20 @@ class Federation:
         return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before, custom)
 
     def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
-        """Who evaluates for rewards of single participants in the next round."""
+        """Returns the clients that evaluate for rewards of single participants in the next round."""
         return drawn_clients(state.live, self.config.credit_clients, state.next_key)
 
     def _evaluate(self, state: EpisodeState, clients: tuple[int, ...]) -> None:
-        """The global model on ``clients``."""
+        """Evaluates the global model on ``clients``."""
         if not clients:
             return
-        executor, index = self._ready_executor(state.seed), list(clients)
+        executor, index = self._get_executor(state.seed), list(clients)
         state.accuracies[index] = executor.accuracies(state.weights, clients)
         if state.losses is not None:
             state.losses[index] = executor.losses(state.weights, clients)
 
     def _report_costs(self, state: EpisodeState) -> None:
-        """What the clients report for the next round, on the devices they have then."""
+        """Updates the costs that clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
         epochs_j = self._epochs_j(state)
         credit_j = self.cost_model.credit_j(epochs_j, self._credit_clients(state))
@@ -266,7 +266,7 @@ class Federation:
         return self.cost_model.epochs_j(state.cpu_freq_hz, state.metered_epochs_j)
 
     def _round_budget_j(self, epochs_j: np.ndarray) -> float:
-        """The budget, given what a local epoch costs the clients that are live at the start."""
+        """Returns the budget from the joules of a local epoch of the clients live at the start."""
         live, model = list(self.schedule.live_at_start), self.cost_model
         return round_budget_j(
             model.costs_j(epochs_j)[live],
@@ -280,7 +280,7 @@ class Federation:
         )
 
     def label_counts(self, seed: int) -> np.ndarray:
-        """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""
+        """Returns ``int64[num_clients, num_classes]`` training samples of each class, by the clients' labels."""
         if self._label_counts is None or self._label_counts[0] != seed:
             self._label_counts = seed, Partition.of(self.config, self._dataset, seed).label_counts(self._dataset)
         return self._label_counts[1]
@@ -288,8 +288,8 @@ class Federation:
     def _model(self, seed: int) -> nn.Module:
         return build_model(self.config.model_name, self._dataset.input_shape, len(self._dataset.classes), seed)
 
-    def _ready_executor(self, seed: int) -> Executor:
-        """The executor, holding the samples drawn from ``seed``."""
+    def _get_executor(self, seed: int) -> Executor:
+        """Returns the executor, which holds the samples drawn from ``seed``."""
         if self._executor is None:
             self._executor = (self._make_executor or new_executor)(self.config)
         if self._assigned_seed != seed:

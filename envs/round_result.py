@@ -1,4 +1,4 @@
-"""What one FL round did."""
+"""The result of one FL round."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class RoundResult:
         clients: Client ids live in the round, ascending.
         costs_j: ``[N]`` joules the round cost or would have cost each of ``clients``, credit for its reward and
             learning from it included.
-        trained: Client ids that trained, ascending; empty if nobody did, and the model is unchanged.
-        dropped: Client ids turned down because they did not fit the budget, ascending.
+        trained: Client ids that trained, ascending; if empty, the model is unchanged.
+        dropped: Client ids selected and turned down, as the budget did not suffice, ascending.
         joined: Client ids that joined at the end of the round, ascending; not among ``clients``.
         departed: Client ids that left at the end of the round, ascending; among ``clients``.
         accuracies: ``[N]`` accuracy of the new global model on the test set of each of ``clients``.
         fl_seconds: Wall time of training, aggregation and evaluation; not part of equality.
-        probing_j: Joules of ``energy_j`` that all of ``clients`` spent on telling their losses or accuracies.
+        probing_j: Joules of ``energy_j`` that all of ``clients`` spent on reporting their losses or accuracies.
         failed: Client ids whose training failed (``on_client_failure="drop"``), ascending; they are not in
             ``trained``, and ``energy_j`` counts them.
-        selection_j: Joules of ``energy_j`` that selecting, and learning from those that trained or failed, took.
-        measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula, if nobody trained or
-            if a reading is missing. Not part of equality.
+        selection_j: Joules of ``energy_j`` that selecting, and learning from clients that trained or failed, took.
+        measured_j: Joules that ``energy_meter`` read while clients trained; None with the formula, if no client trained
+            or if a reading is missing. Not part of equality.
         meter_warnings: What was wrong with ``energy_meter`` for the first time in the round, or in round 0 before it.
             Not part of equality.
     """
@@ -57,7 +57,7 @@ class RoundResult:
 
     @property
     def own_rewards(self) -> dict[int, float]:
-        """Reward of each client that trained, by client."""
+        """The reward of each client that trained, by client."""
         return {
             client: reward for client, reward in zip(self.clients, self.rewards, strict=True) if client in self.trained
         }

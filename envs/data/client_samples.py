@@ -1,4 +1,4 @@
-"""The samples of all clients in the form that is sent to whoever trains them."""
+"""The samples of all clients in the form that is sent to the workers that train them."""
 
 from __future__ import annotations
 

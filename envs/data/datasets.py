@@ -42,7 +42,7 @@ class Dataset:
         train_inputs: ``[num_train, ...]``, ``uint8`` or ``float32``. Images are ``[num, channels, height, width]``,
             other data has any shape that the model takes. Integers are scaled to [-1, 1], floats stay as they are.
         train_labels: ``int64[num_train]``.
-        test_inputs: ``[num_test, ...]``, likewise.
+        test_inputs: ``[num_test, ...]``, of the same type and shape.
         test_labels: ``int64[num_test]``.
         classes: Names of the labels.
         max_value: The largest value of ``uint8`` inputs.

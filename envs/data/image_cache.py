@@ -39,7 +39,7 @@ def _folder() -> Path:
 def _name(paths: Sequence[Path], what: str) -> str:
     digest = hashlib.sha256(what.encode())
     for path in paths:
-        with suppress(OSError):  # whoever decodes it names it
+        with suppress(OSError):  # the decoder names it
             stat = path.stat()
             digest.update(os.fsencode(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\n"))
     return f"images-{digest.hexdigest()[:32]}.npy"

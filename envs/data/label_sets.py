@@ -19,7 +19,7 @@ def paper_label_sets(
 ) -> tuple[tuple[int, ...], ...]:
     """The first quarter of the clients holds all labels, then three, two, one.
 
-    Labels are handed out greedily, first to clients with all labels, then few labels and much data first, each taking
+    Labels are assigned greedily, first to clients with all labels, then few labels and much data first, each taking
     the classes that would be least used up in either split. So all classes are used about equally. Where that leaves
     a class overfull, labels are exchanged between clients until it no longer is, or no exchange helps.
 

@@ -39,12 +39,12 @@ def counts_of_shards(sizes: Sequence[int], available: np.ndarray, shards_per_cli
 
 
 def iid_counts(sizes: Sequence[int], available: np.ndarray) -> np.ndarray:
-    """All samples are shuffled and cut into pieces of the clients' ``sizes``.
+    """All samples are shuffled and cut into parts of the clients' ``sizes``.
 
     Returns:
         ``int64[num_clients, num_classes]``.
     """
     num_classes = len(available)
     shuffled = keyed_rng("iid", len(sizes), num_classes).permutation(np.repeat(np.arange(num_classes), available))
-    pieces = np.split(shuffled, np.cumsum(sizes))[:-1]
-    return np.stack([np.bincount(piece, minlength=num_classes) for piece in pieces])
+    parts = np.split(shuffled, np.cumsum(sizes))[:-1]
+    return np.stack([np.bincount(part, minlength=num_classes) for part in parts])

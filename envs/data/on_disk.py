@@ -62,7 +62,7 @@ def _published(name: str, known: Published, root: Path) -> Read | None:
 def _original_files(name: str, known: Published, root: Path) -> Path | None:
     if name == "cifar10":
         return cifar_source(root)
-    return next((path for path in folders_of(root) if has_idx_files(path) and not known.is_sisters(path)), None)
+    return next((path for path in folders_of(root) if has_idx_files(path) and not known.is_lookalikes(path)), None)
 
 
 def _read_originals(name: str, known: Published, source: Path) -> tuple[Split, Split]:
@@ -86,13 +86,13 @@ def _own_images(root: Path) -> Read | None:
 
 def _missing(name: str, root: Path) -> str:
     known = PUBLISHED.get(name)
-    sisters = [path for path in folders_of(root) if known and known.is_sisters(path)]
+    lookalikes = [path for path in folders_of(root) if known and known.is_lookalikes(path)]
     zips = [path for path in (root, *sorted(root.glob("*"))) if path.is_file() and is_zip(path)]
     hint = ""
     if not root.exists():
         hint = ", which does not exist"
-    elif sisters:
-        hint = f" ({sisters[0]} holds another data set)"
+    elif lookalikes:
+        hint = f" ({lookalikes[0]} holds another data set)"
     elif zips:
         whole = zipfile.is_zipfile(zips[0])
         hint = f" (unzip {zips[0]} and point to the folder)" if whole else f" ({zips[0]} is no whole zip archive)"

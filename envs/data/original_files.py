@@ -1,4 +1,4 @@
-"""What the readers of published data sets share: where their files may lie, and how they are told from others."""
+"""Helpers of the readers of published data sets: where files may lie, and how they are distinguished."""
 
 from __future__ import annotations
 

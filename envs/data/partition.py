@@ -1,4 +1,4 @@
-"""Who holds which samples. NumPy, and SciPy where a test split is short of a class.
+"""Partitions: which client holds which samples. NumPy, and SciPy where a test split is short of a class.
 
 Label sets, label mixes, sizes and who has noisy labels are constants of the scenario; the seed only changes which
 samples and which wrong labels are drawn. So the clients' data sizes, costs and the budget are the same for all seeds.
@@ -111,7 +111,7 @@ def make_partition(
     """Assigns training and test samples to clients.
 
     A client's test set holds its own labels: with ``shards`` and ``iid`` in the mix that it trains on, else in equal
-    parts, whatever that mix is. It is smaller than asked for where the test split has too little of a class for all
+    parts, whatever that mix is. It is smaller than requested where the test split has too little of a class for all
     clients (``envs.data.scarce_classes``).
 
     Args:
@@ -186,6 +186,6 @@ def _drawn(counts: np.ndarray, labels: np.ndarray, split: str, seed: int) -> tup
     drawn: list[list[np.ndarray]] = [[] for _ in counts]
     for label in range(counts.shape[1]):
         shuffled = keyed_rng(f"partition {split}", seed, label).permutation(np.flatnonzero(labels == label))
-        for own, piece in zip(drawn, np.split(shuffled, np.cumsum(counts[:, label])), strict=False):
-            own.append(piece)
+        for own, samples in zip(drawn, np.split(shuffled, np.cumsum(counts[:, label])), strict=False):
+            own.append(samples)
     return tuple(np.sort(np.concatenate(own)) for own in drawn)

@@ -1,4 +1,4 @@
-"""Fashion-MNIST and CIFAR-10 as they were published, to be told from data sets whose files have the same names."""
+"""Fashion-MNIST and CIFAR-10 as published, distinguished from data sets whose files have the same names."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _OTHER_LABELS = {"a25bea736e30d166cdddb491f175f624": "MNIST", "949e75301f8813e0d
 
 @dataclass(frozen=True)
 class Published:
-    """A data set that is asked for by its name."""
+    """A data set that is loaded by its name."""
 
     title: str  #: What it calls itself.
     image_shape: tuple[int, int, int]  #: (channels, height, width).
     classes: tuple[str, ...]  #: Names of the labels.
     md5: Mapping[str, str]  #: Of each of its files, unpacked.
     folders: str  #: Pattern of what folders and archives of its images are called among others, in small letters.
-    sisters: frozenset[str]  #: Folders in which torchvision keeps data sets that are taken for it, in small letters.
+    lookalikes: frozenset[str]  #: Folders in which torchvision keeps data sets that are taken for it, in small letters.
 
     @property
     def mode(self) -> str:
         """``L`` (grey) or ``RGB``."""
         return "L" if self.image_shape[0] == 1 else "RGB"
 
-    def is_sisters(self, folder: Path) -> bool:
+    def is_lookalikes(self, folder: Path) -> bool:
         """Whether torchvision keeps another data set in a folder of that name."""
         named = folder.parent if folder.name == "raw" else folder
-        return named.name.lower() in self.sisters
+        return named.name.lower() in self.lookalikes
 
     def check_files(self, source: Path, md5: Mapping[str, str]) -> None:
-        """Warns if the files are not those that were published.
+        """Warns if the files differ from the published ones.
 
         Raises:
             ValueError: If they are known to be another data set's.
@@ -89,7 +89,7 @@ PUBLISHED = {
             "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
         },
         folders="fashion",
-        sisters=frozenset(name.lower() for name in _IDX_FAMILY - {FashionMNIST.__name__}),
+        lookalikes=frozenset(name.lower() for name in _IDX_FAMILY - {FashionMNIST.__name__}),
     ),
     "cifar10": Published(
         title="CIFAR-10",
@@ -97,6 +97,6 @@ PUBLISHED = {
         classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         md5=dict([*CIFAR10.train_list, *CIFAR10.test_list]),
         folders="cifar(?!.*100)",
-        sisters=frozenset({CIFAR100.base_folder}),
+        lookalikes=frozenset({CIFAR100.base_folder}),
     ),
 }

@@ -1,4 +1,4 @@
-"""The energy budget of a round: how large it is and who fits into it. Pure functions."""
+"""The energy budget of a round: its size, and which clients fit into it. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def round_budget_j(
     selecting_j: float = 0.0,
     learning_j: float = 0.0,
 ) -> float:
-    """The budget of a round in joules.
+    """Returns the budget of a round in joules.
 
     Args:
         costs_j: ``[N]`` cost of one round of each client at the start.
@@ -35,41 +35,41 @@ def round_budget_j(
         learning_j: Joules that each of them costs beside, for what the selector learns from it.
 
     Raises:
-        ValueError: If the budget does not pay probing and selecting, or is positive but then below the cheapest client.
+        ValueError: If the budget does not suffice for probing and selecting, or then for the cheapest client unless it is 0.
     """
     budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
     cheapest = int(np.argmin(costs_j))
     cheapest_j = float(costs_j[cheapest]) + credit_j + learning_j
     overhead_j = probing_j + selecting_j
     if not fits(overhead_j, budget):
-        work = _those(("probing", probing_j), ("selecting among", selecting_j))
-        lower = _those(("probing_epochs", probing_j), ("joules_per_mac", selecting_j))
+        work = _nonzero_names(("probing", probing_j), ("selecting among", selecting_j))
+        lower = _nonzero_names(("probing_epochs", probing_j), ("joules_per_mac", selecting_j))
         raise Shortage(
             f"{work} all {len(names)} clients takes {overhead_j:.6g} J a round, the budget is {budget:.6g} J; "
             f"lower {lower}, or raise budget_j or budget_share"
         )
     if budget > 0.0 and not fits(cheapest_j, split_budget(budget, overhead_j)[1]):
-        purposes = _those(("probing", probing_j), ("selecting", selecting_j))
+        purposes = _nonzero_names(("probing", probing_j), ("selecting", selecting_j))
         overhead = f", less {overhead_j:.6g} J for {purposes}," if overhead_j else ""
         extra = f", {credit_j:.6g} J of it for its own reward (see credit_clients)" if credit_j else ""
         extra += f", {learning_j:.6g} J of it for learning (see joules_per_mac)" if learning_j else ""
         raise Shortage(
             f"the budget of {budget:.6g} J a round{overhead} is below the cheapest client: {names[cheapest]} needs "
-            f"{cheapest_j:.6g} J{extra}; raise budget_j or budget_share (budget_j=0 means that nobody trains)"
+            f"{cheapest_j:.6g} J{extra}; raise budget_j or budget_share (with budget_j=0 no client ever trains)"
         )
     return budget
 
 
-def _those(*parts: tuple[str, float]) -> str:
-    """The names of what takes any joules."""
+def _nonzero_names(*parts: tuple[str, float]) -> str:
+    """Joins the names of the parts that take any joules."""
     return " and ".join(name for name, joules in parts if joules)
 
 
 def split_budget(budget_j: float, overhead_j: float) -> tuple[float, float]:
-    """What a round spends on probing and selecting, and what is left for training, in joules.
+    """Returns the joules that a round spends on probing and selecting, and those left for training.
 
-    All or nothing: if probing all live clients and selecting among them would exceed the budget, nobody is probed and
-    nobody trains, because a selector cannot rank without the probed values; both are 0 then.
+    All or nothing: if probing all live clients and selecting among them would exceed the budget, no client is probed
+    and none trains, because a selector cannot rank without the probed values; both are 0 then.
     """
     if not fits(overhead_j, budget_j):
         return 0.0, 0.0
@@ -77,17 +77,17 @@ def split_budget(budget_j: float, overhead_j: float) -> tuple[float, float]:
 
 
 def fits(energy_j: float, budget_j: float) -> bool:
-    """Whether ``energy_j`` is within the budget, up to ``BUDGET_TOLERANCE``."""
+    """Returns whether ``energy_j`` is within the budget, up to ``BUDGET_TOLERANCE``."""
     return energy_j <= budget_j * (1.0 + BUDGET_TOLERANCE)
 
 
 def admit_within_budget(
     clients: Sequence[int], costs_j: np.ndarray, budget_j: float, names: Sequence[str], on_overrun: str
 ) -> tuple[list[int], list[int], float]:
-    """Who of ``clients`` may train.
+    """Returns which of ``clients`` may train.
 
     Args:
-        clients: Client ids that want to train, in the order in which they are let in.
+        clients: Client ids that were selected, in the order in which they are admitted.
         costs_j: Joules of a round, by client id.
         budget_j: Joules that this round may spend on training.
         names: Client names, by client id.
@@ -110,9 +110,9 @@ def admit_within_budget(
         else:
             dropped.append(client)
     if dropped and on_overrun == "raise":
-        wanted_j = sum(float(costs_j[client]) for client in clients)
+        selected_j = sum(float(costs_j[client]) for client in clients)
         raise ValueError(
-            f"the selection costs {wanted_j:.6g} J, the budget of the round is {budget_j:.6g} J: "
+            f"the selection costs {selected_j:.6g} J, the budget of the round is {budget_j:.6g} J: "
             f"{', '.join(f'{names[c]} ({costs_j[c]:.6g} J)' for c in clients)}; select fewer clients, "
             f"or set on_overrun='drop'"
         )

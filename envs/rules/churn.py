@@ -1,17 +1,17 @@
-"""Who joins and leaves when. Events of round r take effect after it: they change who is live in round r+1.
+"""Clients that join and leave. Events of round r take effect after it: they change who is live in round r+1.
 
 Clients join and leave by ``churn``, ``churn_trace`` or ``churn_leave_rate``, at the end of a round: one that
 joins after round r is live from round r+1 on, one that leaves took part in round r. The step of round r returns entries
-for the agents that were live in it and for those that join. After the last round nobody joins or leaves.
+for the agents that were live in it and for those that join. After the last round no client joins or leaves.
 
 - *Leaves*: if it was selected, it trained, its joules are spent and its update counts. It gets the reward and a last
   observation and info, and is truncated. Its accuracy is in ``last_round.mean_accuracy``, no longer in the mean that
-  agents observe, unless nobody is live any more.
+  agents observe, unless no client is live any more.
 - *Joins*: it is evaluated on the new model and gets an observation and info, reward 0 and "trained" 0. Samples are
-  dealt to all clients in ``reset``; absent ones train in no round, round 0 included.
+  assigned to all clients in ``reset``; absent ones train in no round, round 0 included.
 - *Returns*: in a later round, with the same samples, as another agent. ``possible_agents`` holds all agents known so
   far: with ``churn`` and ``churn_trace`` those of the whole episode; with rates it grows. ``reset`` starts again.
-- *Budget*: it stays the same in joules. If it suffices for no live client, nobody trains: the model is unchanged, the
+- *Budget*: it stays the same in joules. If it suffices for no live client, none trains: the model is unchanged, the
   reward is 0 and ``last_round.trained`` is empty.
 - *All leave*: the episode ends, even if others would have joined later. Joins in the very step keep it going.
 
@@ -51,7 +51,7 @@ class Changes(NamedTuple):
 
 
 class ChurnSchedule(Protocol):
-    """Says who joins and leaves; holds nothing that changes.
+    """Decides which clients join and leave; holds nothing that changes.
 
     Attributes:
         live_at_start: Client ids live in round 0, ascending.
@@ -62,7 +62,7 @@ class ChurnSchedule(Protocol):
     num_stays: np.ndarray
 
     def changes(self, live: Sequence[int], seed: int, episode: int, round_index: int) -> Changes:
-        """What happens at the end of ``round_index``, given who was live in it."""
+        """Returns the changes at the end of ``round_index``, given who was live in it."""
 
     def check_live(self, live: Sequence[int], round_index: int) -> None:
         """Raises ``ValueError`` if ``live`` cannot be the live clients after ``round_index``."""

@@ -1,4 +1,4 @@
-"""Rewards: what one FL round, or one participant of it, was worth, from mean accuracies in [0, 1]. Pure functions.
+"""Reward functions of one FL round, or of one participant of it, from mean accuracies in [0, 1].
 
 ``FederationConfig(reward=...)`` takes the names in ``REWARDS``: those of ``TEAM_REWARDS``, functions
 ``(previous, current, base, target) -> reward`` of the mean accuracies before and after the round, or one of
@@ -47,7 +47,7 @@ def effect_reward(effect: float, base: float = 64.0) -> float:
     """Computes a participant's reward for its own effect ``d``, ``sign(d) * (base**|d| - 1)``.
 
     From 0.50 without it to 0.52 with it, base 64: ``64**0.02 - 1 = 0.0867``; from 0.52 to 0.50: ``-0.0867``. Unlike
-    ``accuracy_reward`` it has no jump at 0: not having taken part is worth 0, which makes it an advantage as it is.
+    ``accuracy_reward`` it has no jump at 0: not having trained gives 0, which makes it an advantage as it is.
 
     Args:
         effect: What it changed of the mean accuracy, in [-1, 1].

@@ -2,9 +2,9 @@
 
 Participant n gets ``sign(d) * (base**|d| - 1)``, ``d`` being its Shapley value (Shapley, "A Value for n-Person Games",
 1953; for federated learning Wang et al., "A Principled Approach to Data Valuation for Federated Learning", 2020) in the
-game whose coalitions are sets of participants: a coalition is worth the mean accuracy of the model averaged over it,
-and nobody the accuracy before the round. The values of a round add up to its change of the mean accuracy. A
-participant's leave-one-out effect, in contrast, depends on whom it trained with: of two clients with wrong data that
+game whose coalitions are sets of participants: the value of a coalition is the mean accuracy of the model averaged over
+it, that of the empty one the accuracy before the round. The values of a round add up to its change of the mean
+accuracy. A participant's leave-one-out effect, in contrast, depends on whom it trained with: of two clients with wrong data that
 are selected together, neither may have one.
 
 Up to three participants the values are exact, the mean over all orders in which they could have come: 2 evaluations of
@@ -40,7 +40,7 @@ def orders(participants: Sequence[int], key: RoundKey, pairs: int) -> list[Order
 
 
 def coalitions(orders: Iterable[Order]) -> list[Coalition]:
-    """Returns the coalitions to evaluate: all that begin an order, but for nobody and everybody, each once."""
+    """Returns the coalitions to evaluate: all that begin an order, each once, but not the empty and the full one."""
     begun = (frozenset(order[:size]) for order in orders for size in range(1, len(order)))
     return list(dict.fromkeys(begun))
 
@@ -50,7 +50,7 @@ def shapley_values(orders: Sequence[Order], values: Mapping[Coalition, float]) -
 
     Args:
         orders: Of the same participants.
-        values: What each coalition that begins an order is worth, nobody and everybody included.
+        values: The value of each coalition that begins an order, the empty one and all participants included.
     """
     sums = dict.fromkeys(sorted(orders[0]), 0.0) if orders else {}
     for order in orders:

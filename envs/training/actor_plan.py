@@ -1,4 +1,4 @@
-"""How many actors train the clients and what each takes: pure functions of settings and resources."""
+"""How many actors train the clients and which resources each takes: pure functions of settings and resources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def actor_plan(execution: Execution, has: Resources, side_by_side: int = 1) -> A
     """The actors to start, or None to train serially.
 
     Args:
-        execution: What is asked for. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
+        execution: The settings. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
             ``gpus_per_actor=None`` an equal share of the GPUs, rounded down to 1/2, 1/3, ... With ``auto``, a
             ``device`` that was named is respected.
         has: What there is for all trials.

@@ -1,6 +1,6 @@
-"""What an executor is: who does the work of a round.
+"""Executors train and evaluate the clients of a round.
 
-An executor is handed flat weights and client ids and returns partial sums and metrics. Whatever the number of workers,
+An executor receives flat weights and client ids and returns partial sums and metrics. Whatever the number of workers,
 results are the same to the last bit: sums are integers (``aggregation``), every client's shuffle has a generator of its
 own, a group of clients evaluated as one batch (``packing.evaluation_groups``) is never cut, and every worker computes
 in ``FederationConfig.torch_threads`` threads.
@@ -38,29 +38,29 @@ class Executor(Protocol):
         """
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
-        """As ``train``, but each client's own sum, by client; they add up to what ``train`` returns."""
+        """Trains as ``train`` does and returns each client's sum by client; they add up to what ``train`` returns."""
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """``float64[len(clients)]`` accuracy of ``weights`` on each client's test set."""
+        """Returns the ``float64[len(clients)]`` accuracy of ``weights`` on each client's test set."""
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """``float64[len(clients)]`` mean cross-entropy of ``weights`` on each client's training set."""
+        """Returns the ``float64[len(clients)]`` mean cross-entropy of ``weights`` on each client's training set."""
 
     def close(self) -> None:
-        """Gives back what it holds; it is not used after that."""
+        """Releases its workers; it is not used after that."""
 
 
 def apply_failure_policy(
     results: Iterable[WeightedSum], clients: Sequence[int], on_client_failure: str
 ) -> tuple[ClientFailure, ...]:
-    """The failures in ``results`` in the order of ``clients``, each logged.
+    """Returns the failures in ``results`` in the order of ``clients``, each logged.
 
     Raises:
         ValueError: With ``raise``, for the first client that failed.
     """
-    places = {client: place for place, client in enumerate(clients)}
+    order = {client: index for index, client in enumerate(clients)}
     failures = [failure for result in results for failure in result.failed]
-    failures.sort(key=lambda failure: places[failure.client])
+    failures.sort(key=lambda failure: order[failure.client])
     if failures and on_client_failure == "raise":
         raise ValueError(failures[0].reason)
     for failure in failures:
@@ -68,7 +68,7 @@ def apply_failure_policy(
     return tuple(failures)
 
 
-def say_no_meter(reasons: Iterable[str]) -> None:
+def warn_no_meter(reasons: Iterable[str]) -> None:
     """Warns once of each reason why the energy meter cannot be read, out of those of all workers."""
     for reason in sorted({*reasons} - {""}):
         logger.warning("%s", reason)

@@ -137,12 +137,12 @@ class FlatWeights:
 
     def cut(self, flat: Tensor) -> list[Tensor]:
         """``flat`` on the model's device as views in the shapes of the weights, to ``load`` many times."""
-        pieces = flat.to(self._tensors[0].device).split(self._sizes)
-        return [piece.view(tensor.shape) for tensor, piece in zip(self._tensors, pieces, strict=True)]
+        views = flat.to(self._tensors[0].device).split(self._sizes)
+        return [view.view(tensor.shape) for tensor, view in zip(self._tensors, views, strict=True)]
 
-    def load(self, pieces: list[Tensor]) -> None:
+    def load(self, views: list[Tensor]) -> None:
         """Copies what ``cut`` returned into the weights in place, in their memory format; counters start over."""
-        torch._foreach_copy_(self._tensors, pieces)
+        torch._foreach_copy_(self._tensors, views)
         for counter, at_first in zip(self._counters, self._counters_at_first, strict=True):
             counter.copy_(at_first)
 

@@ -11,12 +11,12 @@ from envs.training.serial_executor import SerialExecutor
 
 
 def new_executor(config: FederationConfig) -> Executor:
-    """What ``config.executor`` names.
+    """Returns the executor that ``config.executor`` names.
 
     ``auto`` is Ray actors where Ray runs already and has GPUs to give to them, else serial; it never starts Ray.
 
     Raises:
-        ValueError: If ``ray`` is asked for and not installed, or has less than the actors need.
+        ValueError: If ``ray`` is requested and not installed, or has less than the actors need.
     """
     if config.executor == "serial" or (config.executor == "auto" and not _ray_runs()):
         return SerialExecutor(config)

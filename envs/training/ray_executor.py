@@ -47,7 +47,7 @@ from envs.training.actor_plan import ActorPlan, Resources, actor_plan, refusal, 
 from envs.training.aggregation import WeightedSum
 from envs.training.client_actor import ActorInfo, ClientActor
 from envs.training.client_worker import ClientWorker
-from envs.training.executor import apply_failure_policy, say_no_meter
+from envs.training.executor import apply_failure_policy, warn_no_meter
 from envs.training.packing import evaluation_shares, pack
 
 #: Actors that may die during the work of one call before that is an error.
@@ -103,8 +103,8 @@ class RayExecutor:
         self._sent: tuple[Tensor, ray.ObjectRef] | None = None
         self._slots = [self._new_actor(slot) for slot in range(plan.num_actors)]
         self.actors: list[ActorInfo] = self._infos(self._slots)
-        self._say_cpu()
-        say_no_meter(actor.no_meter for actor in self.actors)
+        self._log_cpu_actors()
+        warn_no_meter(actor.no_meter for actor in self.actors)
 
     def assign(self, partition: Partition) -> None:
         """Sends all actors the samples in ``partition`` of all clients, so that any of them can train any client."""
@@ -136,7 +136,7 @@ class RayExecutor:
         return self._evaluate(weights, clients, training_samples=True)[1]
 
     def close(self) -> None:
-        """Ends the actors, which live as long as somebody holds them."""
+        """Ends the actors, which live as long as something refers to them."""
         self._slots, self._sent = [], None
 
     def _train(
@@ -204,7 +204,7 @@ class RayExecutor:
         try:
             self._slots[slot] = actor = self._new_actor(slot)
             (self.actors[slot],) = self._infos([actor])
-            self._say_cpu()
+            self._log_cpu_actors()
             if self._samples is not None:
                 ray.get(actor.assign.remote(self._samples))
         except (RayActorError, ObjectLostError) as again:
@@ -220,7 +220,7 @@ class RayExecutor:
                 f"free are {free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs; end what else runs there"
             ) from None
 
-    def _say_cpu(self) -> None:
+    def _log_cpu_actors(self) -> None:
         on_cpu = [actor.device for actor in self.actors].count("cpu")
         if on_cpu:
             _log_cpu(on_cpu, len(self.actors), self._plan.gpus_per_actor > 0)

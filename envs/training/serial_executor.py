@@ -15,7 +15,7 @@ from envs.data.partition import Partition
 from envs.rng import RoundKey
 from envs.training.aggregation import WeightedSum
 from envs.training.client_worker import ClientWorker
-from envs.training.executor import apply_failure_policy, check_device, say_no_meter
+from envs.training.executor import apply_failure_policy, check_device, warn_no_meter
 from envs.training.packing import evaluation_shares
 
 
@@ -27,7 +27,7 @@ class SerialExecutor:
         self._dataset = load_dataset(config.dataset, config.data_dir)
         check_device(config.device)
         self._worker = ClientWorker(config, DataShape.of(self._dataset), config.device)
-        say_no_meter([self._worker.no_meter])
+        warn_no_meter([self._worker.no_meter])
 
     def assign(self, partition: Partition) -> None:
         """Copies each client's samples in ``partition`` to the device."""

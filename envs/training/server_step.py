@@ -9,8 +9,8 @@ A function of ``(weights, clients, num_samples, state)`` that returns the next g
   a momentum. It is part of checkpoints.
 
 It is called in round 0 as well, and with the rewards ``leave_one_out`` and ``shapley`` for models of some participants,
-each time with a copy of the state. It runs where the environment is, on the CPU, so that it gives the same bits whoever
-trains the clients, as long as it is a function of its arguments.
+each time with a copy of the state. It runs where the environment is, on the CPU, so that it gives the same bits with
+any executor, as long as it is a function of its arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a federation asks about a client's update, computed where the client trains; the same bits in every executor."""
+"""Reports about a client's update, computed where the client trains; the same bits in every executor."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class UpdateReports:
     """
 
     def __init__(self, config: FederationConfig, model: nn.Module, num_classes: int) -> None:
-        self._asked, self._size = config.update_reports, config.update_profile_size
+        self._requested, self._size = config.update_reports, config.update_profile_size
         self._num_parameters = num_parameters(model)
         self._bias = output_bias(model, num_classes) if config.with_output_bias else slice(0)
 
     def of(self, start: Sequence[Tensor], weights: Tensor, num_samples: int, seed: int) -> dict[str, Any]:
-        """Returns what is asked, by info key.
+        """Returns the requested entries by info key.
 
         Args:
-            start: The weights before training, in pieces.
+            start: The weights before training, a tensor for each layer's.
             weights: ``float32[P]`` flat weights after it.
             num_samples: The client's training samples.
             seed: Of the run.
         """
-        before = torch.cat([piece.reshape(-1) for piece in start])
+        before = torch.cat([tensor.reshape(-1) for tensor in start])
         update = (weights - before)[: self._num_parameters].cpu().numpy()
         entries = {
             "update_profile": lambda: _update_sketch(self._num_parameters, self._size, seed).of(update, num_samples),
@@ -46,7 +46,7 @@ class UpdateReports:
             # Not norm(), whose last bits depend on the number of threads.
             "update_norm": lambda: float(np.sqrt(np.square(update, dtype=np.float64).sum())),
         }
-        return {key: entries[key]() for key in self._asked}
+        return {key: entries[key]() for key in self._requested}
 
 
 @functools.lru_cache(maxsize=2)

@@ -81,7 +81,7 @@ def test_a_join_and_a_leave_by_the_books():
 
     # The client that leaves trained: its update is the model, its joules are spent, it gets reward and observation.
     result, after = env.last_round, env.get_state()
-    executor = env._federation._ready_executor(7)
+    executor = env._federation._get_executor(7)
     alone = aggregation.mean(executor.train(before["weights"], [0], RoundKey(7, 0, 1), epochs=1))
     assert torch.equal(after["weights"], alone)
     assert result.trained == (0,) and result.energy_j == infos["client_000"]["granted_j"] == before["costs_j"][0]
@@ -122,7 +122,7 @@ def test_budget_and_round_zero_are_of_the_clients_live_at_the_start():
     state, federation = env.get_state(), env._federation
     assert state["participated"].tolist() == [True, True, True, False]
     initial = envs.training.models.get_flat(federation._model(envs.federation.keyed_seed("initialisation", 7, 0)))
-    averaged = federation._ready_executor(7).train(initial, [0, 1, 2], RoundKey(7, 0, 0), epochs=1)
+    averaged = federation._get_executor(7).train(initial, [0, 1, 2], RoundKey(7, 0, 0), epochs=1)
     assert torch.equal(state["weights"], aggregation.mean(averaged))
 
 

@@ -250,7 +250,7 @@ def test_one_client_alone_gives_its_own_model():
     env.reset(seed=7)
     before = env.get_state()
     env.step({"client_002": 1})
-    executor = env._federation._ready_executor(7)
+    executor = env._federation._get_executor(7)
     alone = executor.train(before["weights"], [2], RoundKey(7, 0, 1), epochs=5)
     torch.testing.assert_close(env.get_state()["weights"], (alone.total.double() / (20 * 2.0**32)).float())
 

@@ -357,7 +357,7 @@ def test_without_a_reading_in_round_0_costs_are_the_formulas_throughout(tmp_path
     monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
     powercap(tmp_path, _0=("package-0", 5, 10**7))
     env, plain = metered(energy_meter="rapl"), metered(energy_meter="formula")
-    env._federation._ready_executor(1)  # opens the meter
+    env._federation._get_executor(1)  # opens the meter
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("")
     for each in (env, plain):
         each.reset(seed=1)
