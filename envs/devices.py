@@ -80,7 +80,7 @@ class CostModel:
         return self.config.joules_per_mac * self.config.selector_macs[1]
 
     def highest_costs_j(self) -> np.ndarray:
-        """Returns ``float64[num_clients]`` joules at each client's highest frequency in the configuration, with credit."""
+        """Returns ``float64[num_clients]`` joules at each client's highest configured frequency, with credit."""
         freqs = np.array(self.config.start_freq_hz, dtype=np.float64)
         for change in self.config.device_changes:
             freqs[change.client] = max(freqs[change.client], change.cpu_freq_hz)

@@ -35,7 +35,7 @@ def round_budget_j(
         learning_j: Joules that each of them costs beside, for what the selector learns from it.
 
     Raises:
-        ValueError: If the budget does not suffice for probing and selecting, or then for the cheapest client unless it is 0.
+        ValueError: If the budget does not suffice for probing and selecting, or is positive but too small for a client.
     """
     budget = share * float(np.sum(costs_j)) if budget_j is None else float(budget_j)
     cheapest = int(np.argmin(costs_j))
