@@ -4,8 +4,8 @@ Participant n gets ``sign(d) * (base**|d| - 1)``, ``d`` being its Shapley value 
 1953; for federated learning Wang et al., "A Principled Approach to Data Valuation for Federated Learning", 2020) in the
 game whose coalitions are sets of participants: the value of a coalition is the mean accuracy of the model averaged over
 it, that of the empty one the accuracy before the round. The values of a round add up to its change of the mean
-accuracy. A participant's leave-one-out effect, in contrast, depends on whom it trained with: of two clients with wrong data
-that are selected together, neither may have one.
+accuracy. A participant's leave-one-out effect, in contrast, depends on whom it trained with: of two clients with wrong
+data that are selected together, neither may have one.
 
 Up to three participants the values are exact, the mean over all orders in which they could have come: 2 evaluations of
 a model for two participants, 6 for three. For more, ``shapley_pairs`` pairs of an order and its reverse are drawn
