@@ -14,6 +14,7 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.policy.policy import PolicySpec
+from ray.util.debug import log_once
 
 from bippo_rllib.config_checks import check_bundles, check_settings, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
@@ -168,6 +169,7 @@ class BippoConfig(SelectionSettings):
         refuse_unsupported_settings(self, default)
         check_settings(self, default)
         new_sampler_connector(self)
+        log_once(f"{self.algo_class.__name__}_on_new_api_stack")  # RLlib would say how to leave it, which BIPPO cannot
         super().validate()
 
     def get_default_learner_class(self) -> type:

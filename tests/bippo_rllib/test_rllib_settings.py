@@ -14,6 +14,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.util.debug import reset_log_once
 from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig
@@ -220,3 +221,9 @@ def test_what_is_no_number_is_refused_in_one_line(name, value):
 def test_what_is_no_seed_is_refused_in_one_line(seed):
     with pytest.raises(ValueError, match=r"^seed is .*; it must be an integer from 0 to 4293967295, or None"):
         config().debugging(seed=seed).validate()
+
+
+def test_rllib_does_not_advise_to_leave_its_new_api_stack(caplog: pytest.LogCaptureFixture) -> None:
+    reset_log_once("Bippo_on_new_api_stack")
+    BippoConfig().environment(Workers).validate()
+    assert "new API stack" not in caplog.text
