@@ -18,7 +18,9 @@ from ray.util.debug import log_once
 
 from bippo_rllib.config_checks import check_bundles, check_settings, refuse_unsupported_settings
 from bippo_rllib.learning.learner import BippoLearner
+from bippo_rllib.learning.policy_trainer import BATCH_SIZE
 from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.policies.actor_critic import HIDDEN_SIZE
 from bippo_rllib.policies.agents import PolicyOf, environment_in, policy_of, policy_spaces
 from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.policy_bank import bank_spec
@@ -48,8 +50,8 @@ class BippoConfig(SelectionSettings):
         if algo_class is None:
             from bippo_rllib.bippo import Bippo as algo_class  # which imports this module
         super().__init__(algo_class=algo_class)
-        self.policy_batch_size = 2
-        self.hidden_size = 128
+        self.policy_batch_size = BATCH_SIZE
+        self.hidden_size = HIDDEN_SIZE
         self.per_policy_metrics = False
         self.cost_key = "cost"
         self.budget_key = "budget"

@@ -9,7 +9,7 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 
 from bippo_rllib.portable_config import PortableConfig
 from bippo_rllib.selection.budget_sampler import BudgetSampler
-from bippo_rllib.selection.set_score import SetScore
+from bippo_rllib.selection.set_score import SET_WEIGHT, SetScore
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +35,7 @@ class SelectionSettings(PortableConfig):
         self.prior_gain = 1.0
         self.prior_only_lowers = False
         self.set_score: Callable[[], SetScore] | None = None
-        self.set_weight = 2.0
+        self.set_weight = SET_WEIGHT
 
     def selection(
         self,

@@ -15,6 +15,7 @@ from bippo_rllib.baselines.norm_filter import NormFilter
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.update_matching import UpdateMatching
 from envs import FederatedRounds
@@ -34,8 +35,7 @@ class RuleConfig(SelectorConfig):
 
     def new_connector(self, env: FederatedRounds) -> RuleConnector:
         """The rule as a piece of the pipeline."""
-        seed = None if self.seed is None else [self.seed, *b"rule"]
-        return RuleConnector(self.new_rule(env, seed), client_of=policy_of)
+        return RuleConnector(self.new_rule(env, seed_for(self.seed, "rule")), client_of=policy_of)
 
 
 class CyclicConfig(RuleConfig):

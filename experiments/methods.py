@@ -11,6 +11,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from bippo_rllib.method_settings import METHOD_SETTINGS
+
 if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
 
@@ -52,27 +54,16 @@ class Method:
         return {key: value for key, value in settings.items() if key not in foreign}
 
 
-def _independent(sampler: str) -> BippoConfig:
+def _configured(name: str) -> BippoConfig:
+    """Returns the configuration of a method by its ``MethodSettings``."""
     from bippo_rllib import BippoConfig
-
-    return BippoConfig().selection(sampler=sampler)
-
-
-def _representative() -> BippoConfig:
-    """Ours. Numbers were chosen on digits, seeds 1 to 10, clean and noisy, and then left alone: docs/algorithm.md."""
-    config = _independent("odds").selection(outside_odds=1.0, prior_weight=2.0)
-    return config.training(use_critic=False, gamma=0.0, policy_batch_size=1, lr=3e-3, entropy_coeff=0.1)
-
-
-def _set_matching() -> BippoConfig:
-    """Ours, for partitions on which no client represents the others; chosen on digits, seeds 1 to 6."""
     from bippo_rllib.selection.update_matching import UpdateMatching
 
-    return _representative().selection(prior_gain=2.0, prior_only_lowers=True, set_score=UpdateMatching)
-
-
-def _prior_alone() -> BippoConfig:
-    return _independent("odds").selection(prior_weight=2.0, prior_gain=0.0).multi_agent(policies_to_train=[])
+    settings = METHOD_SETTINGS[name]
+    config = BippoConfig().selection(**settings.selection).training(**settings.training)
+    if settings.update_profile_size:
+        config.selection(set_score=UpdateMatching)
+    return config if settings.learns else config.multi_agent(policies_to_train=[])
 
 
 def _central(sampler: str) -> BippoConfig:
@@ -81,13 +72,8 @@ def _central(sampler: str) -> BippoConfig:
     return CentralPPOConfig().selection(sampler=sampler)
 
 
-def _fedavg() -> BippoConfig:
-    return _independent("random").multi_agent(policies_to_train=[])
-
-
-def _ranked(score_key: str, highest: bool = True, candidates: int | None = None) -> BippoConfig:
-    config = _independent("greedy").multi_agent(policies_to_train=[])
-    return config.selection(score_key=score_key, highest_first=highest, candidates=candidates)
+def _published_power_of_choice() -> BippoConfig:
+    return _configured("poc").selection(candidates=6)
 
 
 def _oort() -> BippoConfig:
@@ -110,7 +96,9 @@ def _published(config_class: str) -> BippoConfig:
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 _SHAPLEY: Mapping[str, Any] = MappingProxyType({"reward": "shapley"})
-_MATCHING: Mapping[str, Any] = MappingProxyType({"reward": "shapley", "update_profile_size": 64})
+_MATCHING: Mapping[str, Any] = MappingProxyType(
+    {"reward": METHOD_SETTINGS["bippo-s"].reward, "update_profile_size": METHOD_SETTINGS["bippo-s"].update_profile_size}
+)
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -120,17 +108,17 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 "bippo",
                 "independent PPO per client, epsilon-greedy budget sampler (the paper's method)",
-                partial(_independent, "epsilon_greedy"),
+                partial(_configured, "bippo"),
             ),
             Method(
                 "ippo",
                 "the same policies, clients drawn in proportion to their suggestions",
-                partial(_independent, "stochastic"),
+                partial(_configured, "ippo"),
             ),
             Method(
                 "bippo-greedy",
                 "the same policies, always the highest suggestions; to compare samplers",
-                partial(_independent, "greedy"),
+                partial(_configured, "bippo-greedy"),
             ),
             Method(
                 "ppo",
@@ -141,49 +129,47 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 "bippo-r",
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
-                _representative,
-                federation=MappingProxyType({"reward": "leave_one_out"}),
+                partial(_configured, "bippo-r"),
+                federation=MappingProxyType({"reward": METHOD_SETTINGS["bippo-r"].reward}),
                 critic=False,
             ),
             Method(
                 "bippo-s",
                 "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match everybody's",
-                _set_matching,
+                partial(_configured, "bippo-s"),
                 federation=_MATCHING,
                 critic=False,
             ),
             Method(
                 "rep",
                 "ours: the representativeness prior of bippo-r alone; nothing is learned",
-                _prior_alone,
+                partial(_configured, "rep"),
                 learns=False,
             ),
             Method(
                 "ippo-odds",
                 "ippo, but drawn in proportion to the odds p / (1 - p) of the suggestions; for the ablation",
-                partial(_independent, "odds"),
+                partial(_configured, "ippo-odds"),
             ),
             Method(
                 "fedavg",
                 "random clients until the budget is spent; nothing is learned",
-                _fedavg,
+                partial(_configured, "fedavg"),
                 learns=False,
                 uses_client_reports=False,
             ),
             Method(
                 "poc",
                 "Power-of-Choice: the highest local losses first",
-                partial(_ranked, "loss"),
+                partial(_configured, "poc"),
                 learns=False,
                 federation=_LOSS,
             ),
-            Method(
-                "poca", "the lowest local accuracies first", partial(_ranked, "accuracy", highest=False), learns=False
-            ),
+            Method("poca", "the lowest local accuracies first", partial(_configured, "poca"), learns=False),
             Method(
                 "pocd",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",
-                partial(_ranked, "loss", candidates=6),
+                _published_power_of_choice,
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),

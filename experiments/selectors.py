@@ -9,8 +9,9 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib import BippoConfig, BudgetSamplerConnector
-from bippo_rllib.baselines.oort import OortRanking
+from bippo_rllib.baselines.oort_connector import OortRanking
 from bippo_rllib.policies.agents import environment_in, policy_of
+from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names
@@ -50,8 +51,7 @@ class OortConfig(SelectorConfig):
 
     def new_connector(self, env: FederatedRounds) -> ConnectorV2:
         """Oort's order of the clients."""
-        seed = None if self.seed is None else [self.seed, *b"oort"]
-        return OortRanking(client_of=policy_of, seed=seed)
+        return OortRanking(client_of=policy_of, seed=seed_for(self.seed, "oort"))
 
 
 class OracleConfig(SelectorConfig):

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.federated.fresh_selector import fresh_parts
 from bippo_rllib.federated.last_round import LastRound
 from bippo_rllib.federated.learning import learned, take_over
-from bippo_rllib.federated.observing import Observed, observe
+from bippo_rllib.federated.observed import Observed
+from bippo_rllib.federated.observing import observe
 from bippo_rllib.federated.prediction import Prediction, predict
 from bippo_rllib.federated.reports import Reports, check_name
 from bippo_rllib.federated.rewards import Reward
@@ -71,7 +73,21 @@ class ClientSelector:
         parts.reward = reward or parts.reward
         return cls(parts)
 
-    from_checkpoint = load
+    @classmethod
+    def fresh(cls, method: str, *, seed: int | None = None) -> ClientSelector:
+        """Makes a selector that no simulation has trained; it learns from the first round.
+
+        It is the one that an untrained algorithm of the method would export. Policies are added as clients appear.
+
+        Args:
+            method: ``bippo-s``, ``bippo-r``, ``bippo``, ``ippo``, ``rep``, ``random``, ``cyclic``, ``oort``, ``poc``,
+                ``poca`` or another one in ``bippo_rllib.method_settings``.
+            seed: Seed of initial weights and draws; None for a random one.
+
+        Raises:
+            ValueError: If the method has no selector, or for a seed out of range; in one line.
+        """
+        return cls(fresh_parts(method, seed))
 
     def save(self, path: str | Path) -> None:
         """Writes everything into one file, also between ``select`` and ``update``.
@@ -90,8 +106,9 @@ class ClientSelector:
         prior = f"a prior of weight {parts.prior.weight:g}" if parts.prior else "no prior"
         matching = f", update matching of weight {parts.sampler.set_weight:g}" if parts.matching else ""
         exploring = "" if parts.explore else " without exploration"
+        ranking = f", a {type(parts.ranking).__name__}" if parts.ranking else ""
         sampler = f"sampler {parts.sampler.strategy}{exploring}"
-        return f"{len(self.policy_ids)} policies, {learning}, {prior}{matching}, {sampler}"
+        return f"{len(self.policy_ids)} policies, {learning}, {prior}{matching}{ranking}, {sampler}"
 
     @property
     def policy_ids(self) -> list[str]:
@@ -169,7 +186,8 @@ class ClientSelector:
         if new := [policy_id for policy_id in observed.ids if policy_id not in parts.trainer.policies.slots]:
             logger.warning("no policies yet, so fresh ones, for %s", ", ".join(new))
         take_over(parts.trainer, changed)
-        parts.prior, parts.matching, parts.largest = prediction.prior, prediction.matching, observed.largest
+        parts.prior, parts.matching, parts.ranking = prediction.prior, prediction.matching, prediction.ranking
+        parts.largest = observed.largest
         parts.last = LastRound(
             policy_ids=observed.ids,
             observations=observed.observations,

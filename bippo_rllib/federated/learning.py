@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bippo_rllib.federated.observing import Observed
+from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.selector_parts import SelectorParts, trainer_with
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 

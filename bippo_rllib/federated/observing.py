@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bippo_rllib.federated.environment import shared
 from bippo_rllib.federated.last_round import LastRound
+from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.reports import (
     ACCURACY,
     COST_J,
@@ -26,22 +26,6 @@ from bippo_rllib.federated.selector_parts import SelectorParts
 from bippo_rllib.policies.agents import policy_of
 
 
-@dataclass(frozen=True)
-class Observed:
-    """The N available clients, in the order of training."""
-
-    clients: list[Any]
-    ids: list[str]  #: of their policies
-    observations: np.ndarray  #: ``float32[N, obs_dim]``
-    budget_j: float
-    costs_j: np.ndarray  #: ``float64[N]``
-    accuracies: np.ndarray  #: ``float64[N]``; NaN where none was reported
-    prior_reports: np.ndarray | None  #: ``float64[N]`` what the prior reads; None without a prior
-    updates: list[dict[str, Any]] | None  #: ``[N]`` what update matching reads; None without it
-    largest: float  #: training samples of the largest client so far
-    candidates: np.ndarray  #: ``bool[N]`` whether each may be selected
-
-
 def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed:
     """Reads what a round is selected by.
 
@@ -54,6 +38,7 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
     budget_j = checked_budget(budget_j)
     clients, ids = _in_order(reports)
     costs_j = numbers(reports, clients, "cost_j", COST_J)
+    trained = _trained(parts.last, ids, entries(reports, clients, "trained"))
     given, size = entries(reports, clients, "observation"), len(parts.observation_high)
     accuracies, largest = np.full(len(clients), np.nan), parts.largest
     if any(observation is not None for observation in given):
@@ -73,18 +58,27 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
             accuracies,
             num_samples,
             costs_j,
-            _trained(parts.last, ids, entries(reports, clients, "trained")),
+            trained,
             mean_accuracy=float(np.mean(accuracies)),
             most_samples=largest,
             budget_j=budget_j,
             high=parts.observation_high,
         )
-    prior_reports = None if parts.prior is None else numbers(reports, clients, parts.prior.key)
     flags = entries(reports, clients, "candidate")
     candidates = np.array([flag is None or bool(flag) for flag in flags], dtype=bool)
-    updates = _updates(parts, reports, clients)
     return Observed(
-        clients, ids, observations, budget_j, costs_j, accuracies, prior_reports, updates, largest, candidates
+        reports=reports,
+        clients=clients,
+        ids=ids,
+        observations=observations,
+        budget_j=budget_j,
+        costs_j=costs_j,
+        accuracies=accuracies,
+        largest=largest,
+        trained=trained,
+        candidates=candidates,
+        prior_reports=None if parts.prior is None else numbers(reports, clients, parts.prior.key),
+        updates=_updates(parts, reports, clients),
     )
 
 

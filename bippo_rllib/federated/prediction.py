@@ -1,4 +1,4 @@
-"""Predicts what the sampler picks by. Changes nothing: a copy of the prior and of the set score records the reports."""
+"""Predicts what the sampler picks by. Changes nothing: copies record the reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bippo_rllib.federated.observing import Observed
+from bippo_rllib.federated.observed import Observed
+from bippo_rllib.federated.ranking import Ranking
 from bippo_rllib.federated.selector_parts import SelectorParts
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.actor_critic import log_prob_participate
@@ -25,10 +26,11 @@ class Prediction:
     scores: np.ndarray  #: ``[N]`` what the sampler picks by
     prior: Prior | None  #: the prior with these reports recorded
     matching: UpdateMatching | None  #: the set score with these reports recorded
+    ranking: Ranking | None  #: the ranking after the round
 
 
 def predict(parts: SelectorParts, changed: PolicyTrainer, observed: Observed) -> Prediction:
-    """Computes the suggestions of the policies, adjusted by the prior, and prepares the set score.
+    """Computes the suggestions of the policies or of a ranking, adjusted by the prior, and prepares the set score.
 
     Args:
         parts: The selector; unchanged.
@@ -39,15 +41,18 @@ def predict(parts: SelectorParts, changed: PolicyTrainer, observed: Observed) ->
         ValueError: If update profiles cannot be scaled to each other; in one line.
     """
     log_probs = log_prob_participate(_logits(parts.trainer, changed, observed))
-    scores, prior, matching = log_probs.exp().numpy(), parts.prior, parts.matching
+    scores, prior, matching, ranking = log_probs.exp().numpy(), parts.prior, parts.matching, parts.ranking
     with np.errstate(over="ignore", invalid="ignore"):  # of huge reports; the sampler refuses what becomes NaN
+        if observed.ids and ranking is not None:
+            ranking = copy.deepcopy(ranking)
+            scores = ranking.scores(observed)
         if observed.ids and prior is not None and observed.prior_reports is not None:
             prior = _copy_of(prior)
             scores = prior.scores(scores, observed.ids, observed.prior_reports)
         if observed.ids and matching is not None and observed.updates is not None:
             matching = copy.copy(matching)
             matching.observe(observed.ids, observed.updates)
-    return Prediction(log_probs.numpy(), scores, prior, matching)
+    return Prediction(log_probs.numpy(), scores, prior, matching, ranking)
 
 
 def _logits(trainer: PolicyTrainer, changed: PolicyTrainer, observed: Observed) -> Tensor:

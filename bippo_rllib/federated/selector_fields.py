@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.baselines.oort import PACER_ROUNDS
 from bippo_rllib.federated.record_fields import (
     BOOLEAN,
     KEY,
@@ -40,6 +41,13 @@ VERSION = 3
 #: Numbers that one policy may take with all that belongs to it, 400 MB: each client without a policy gets one.
 MOST_NUMBERS = 10**8
 
+_GENERATOR: Table = {
+    "bit_generator": one_of("PCG64"),
+    "state": {"state": whole(0, 2**128 - 1), "inc": whole(0, 2**128 - 1)},
+    "has_uint32": whole(0, 1),
+    "uinteger": whole(0, 2**32 - 1),
+}
+
 FIELDS: Table = {
     "version": whole(VERSION, VERSION),
     "policy_ids": NAMES,
@@ -67,12 +75,7 @@ FIELDS: Table = {
     },
     "sampler_state": {
         "epsilon": _SHARE,
-        "rng": {
-            "bit_generator": one_of("PCG64"),
-            "state": {"state": whole(0, 2**128 - 1), "inc": whole(0, 2**128 - 1)},
-            "has_uint32": whole(0, 1),
-            "uinteger": whole(0, 2**32 - 1),
-        },
+        "rng": _GENERATOR,
     },
     "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
     "matching": Optional(
@@ -84,6 +87,18 @@ FIELDS: Table = {
             "profile_size": Optional(whole(1, MOST_NUMBERS)),
             "first_length": Optional(real(0.0)),
             "num_recent": whole(0, RECENT),
+        }
+    ),
+    "ranking": Optional({"key": KEY, "highest_first": BOOLEAN}),
+    "cyclic": Optional({"waiting": NAMES, "had_a_turn": NAMES, "rng": _GENERATOR}),
+    "oort": Optional(
+        {
+            "round": _COUNT,
+            "exploration": _SHARE,
+            "pace": whole(0, 100),
+            "clients": NAMES,
+            "num_history": whole(0, 2 * PACER_ROUNDS),
+            "rng": _GENERATOR,
         }
     ),
     "reward": Optional({"name": Field("the name of a reward", is_reward), "base": _POSITIVE, "target": _SHARE}),
@@ -185,6 +200,11 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
         matching = record["matching"]
         fields["matching.profiles"] = ArrayField("F64", (len(matching["clients"]), matching["profile_size"] or 0))
         fields["matching.recent"] = ArrayField("F64", (matching["num_recent"],), 0.0)
+    if record["oort"] is not None:
+        clients = len(record["oort"]["clients"])
+        fields["oort.utilities"] = ArrayField("F64", (clients,), 0.0)
+        fields["oort.rounds"] = ArrayField("I64", (clients,), 1, max(1, record["oort"]["round"]))
+        fields["oort.history"] = ArrayField("F64", (record["oort"]["num_history"],), 0.0)
     if record["last_policy_ids"] is not None:
         last = len(record["last_policy_ids"])
         fields["last.observations"] = ArrayField("F32", (last, obs_dim))

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from bippo_rllib.federated.last_round import LastRound
+from bippo_rllib.federated.packed_rankings import pack_ranking, unpack_ranking
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import VERSION, array_fields, check_arrays, check_fields, check_headers
 from bippo_rllib.federated.selector_parts import SelectorParts, trainer_with
@@ -74,6 +75,8 @@ def pack(parts: SelectorParts) -> bytes:
     if parts.matching is not None:
         record["matching"], of_matching = _pack_matching(parts.matching)
         arrays |= of_matching
+    rankings, of_ranking = pack_ranking(parts.ranking)
+    record, arrays = record | rankings, arrays | of_ranking
     if last is not None:
         arrays |= {f"last.{name}": array for name, array in vars(last).items() if name != "policy_ids"}
     return _bytes(arrays, record)
@@ -217,6 +220,7 @@ def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Selec
         settings=PPOSettings(**record["settings"]),
         prior=None if prior is None else _prior(prior, _under("prior", arrays)),
         matching=None if record["matching"] is None else _matching(record["matching"], _under("matching", arrays)),
+        ranking=unpack_ranking(record, arrays),
         reward=None if reward is None else Reward(**reward),
         explore=record["explore"],
         trains=record["trains"],

@@ -8,6 +8,10 @@ from typing import Any
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
+from bippo_rllib.baselines import oort_connector
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.rule_connector import RuleConnector
+from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, Ranking, ReportRanking
 from bippo_rllib.federated.rewards import reward_of
 from bippo_rllib.federated.selector_file import pack, pack_refusal
 from bippo_rllib.federated.selector_parts import SelectorParts
@@ -17,8 +21,8 @@ from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.rllib_compat import has_env_to_module_connectors
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
-from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from bippo_rllib.selection.update_matching import UpdateMatching
 
@@ -38,9 +42,12 @@ def selector_bytes(
     own = [piece for piece in pieces if not type(piece).__module__.startswith("ray.rllib.connectors.")]
     reason = _why_not(config, learner, own)
     if reason:
-        reason = f"{reason}, which takes RLlib; ClientSelector has policies, a prior and a budget sampler"
+        reason = (
+            f"{reason}, which takes RLlib; ClientSelector has policies, a prior, UpdateMatching and a budget sampler"
+        )
         return pack_refusal(reason, steps)
-    *prior, sampler = own
+    *before, sampler = own
+    prior = next((piece for piece in before if isinstance(piece, RepresentativenessPrior)), None)
     matching = sampler.set_score
     trained = [policy_id for policy_id in learner.bank.slots if learner.should_module_be_updated(policy_id)]
     try:
@@ -50,8 +57,9 @@ def selector_bytes(
                 sampler=sampler.sampler,
                 observation_high=learner.bank.observation_space.high,
                 settings=PPOSettings.of(config),
-                prior=_prior(config, prior[0]) if prior else None,
+                prior=None if prior is None else replace(prior.prior, key=_key(config, prior.prior.key)),
                 matching=matching if isinstance(matching, UpdateMatching) else None,
+                ranking=next((_ranking(config, piece) for piece in before if piece is not prior), None),
                 reward=reward_of(environment),
                 explore=config.explore,
                 trains=None if config.policies_to_train is None else trained,
@@ -71,7 +79,8 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
     if has_env_to_module_connectors(config):
         return "observations go through pieces of an env-to-module pipeline"
     kinds = [type(piece) for piece in own]
-    if kinds not in ([BudgetSamplerConnector], [RepresentativenessPrior, BudgetSamplerConnector]):
+    known = kinds == [RepresentativenessPrior, BudgetSamplerConnector] or all(map(_is_ranking, own[:-1]))
+    if kinds[-1:] != [BudgetSamplerConnector] or len(own) > 2 or not known:
         return f"the selection is a pipeline of {', '.join(map(_name, own))}"
     if type(own[-1].set_score) not in (type(None), UpdateMatching):
         return f"the set score is a {type(own[-1].set_score).__name__}"
@@ -82,9 +91,22 @@ def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
     return _why_no_records(config, own, learner.bank.slots)
 
 
-def _prior(config: Any, piece: RepresentativenessPrior) -> Prior:
-    """Returns the prior, which reads a client's cost under its name in reports."""
-    return replace(piece.prior, key="cost_j") if piece.prior.key == config.cost_key else piece.prior
+def _key(config: Any, key: str) -> str:
+    """Returns the name in reports of what infos have under ``key``."""
+    return "cost_j" if key == config.cost_key else key
+
+
+def _is_ranking(piece: ConnectorV2) -> bool:
+    """Whether a selector has the same ranking."""
+    if type(piece) is InfoRanking:
+        return piece.candidates is None
+    return type(piece) is oort_connector.OortRanking or (type(piece) is RuleConnector and type(piece.rule) is Cyclic)
+
+
+def _ranking(config: Any, piece: Any) -> Ranking:
+    if isinstance(piece, InfoRanking):
+        return ReportRanking(_key(config, piece.score_key), piece.highest_first)
+    return OortRanking(piece.oort) if isinstance(piece, oort_connector.OortRanking) else CyclicRanking(piece.rule)
 
 
 def _name(piece: ConnectorV2) -> str:
@@ -98,10 +120,12 @@ def _why_no_records(config: Any, own: Sequence[ConnectorV2], policy_ids: Collect
 
     These are those of a prior and of update matching.
     """
-    *priors, sampler = own
+    *before, sampler = own
+    priors = [piece for piece in before if isinstance(piece, RepresentativenessPrior)]
     records = [
         ("prior", {p.prior.key} - {config.cost_key}, p.client_of, p.prior.record.get_state()["clients"]) for p in priors
     ]
+    records += [("ranking", {p.score_key} - {config.cost_key}, str, []) for p in before if isinstance(p, InfoRanking)]
     if (matching := sampler.set_score) is not None:
         keys = {matching.key, matching.size_key}
         records.append(("set score", keys, sampler.client_of, list(matching.get_state()["profiles"])))

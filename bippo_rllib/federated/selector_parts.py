@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from bippo_rllib.federated.last_round import LastRound
+from bippo_rllib.federated.ranking import Ranking
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.learning.ppo_update import PPOSettings
@@ -30,6 +31,7 @@ class SelectorParts:
     settings: PPOSettings = field(default_factory=PPOSettings)
     prior: Prior | None = None
     matching: UpdateMatching | None = None
+    ranking: Ranking | None = None  #: takes the place of the policies' suggestions
     reward: Reward | None = None  #: None if the environment has none of those
     explore: bool = True  #: whether the method tries out others than the best
     trains: list[str] | None = None  #: policies that learn; None for all

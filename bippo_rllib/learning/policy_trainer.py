@@ -12,6 +12,9 @@ from bippo_rllib.learning.participation_buffer import ParticipationBuffer
 from bippo_rllib.learning.ppo_update import PPOSettings, UpdateStatistics, update_policies
 from bippo_rllib.policies.policy_stack import PolicyStack
 
+#: Participations per update of a policy in the paper.
+BATCH_SIZE = 2
+
 
 class PolicyTrainer:
     """Trains the policies of a stack, both in RLlib's learner and in a deployed selector.

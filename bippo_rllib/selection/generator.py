@@ -7,6 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 
+def seed_for(seed: int | None, purpose: str) -> list[int] | None:
+    """Returns the seed of a generator of its own for each purpose; None without a seed."""
+    return None if seed is None else [seed, *purpose.encode()]
+
+
 def new_generator(seed: int | Sequence[int] | np.random.SeedSequence | None) -> np.random.Generator:
     """Returns a new generator for ``seed``; None takes one from the operating system.
 

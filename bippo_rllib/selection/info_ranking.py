@@ -46,9 +46,9 @@ class InfoRanking(SuggestionConnector):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
-        self._score_key, self._size_key = score_key, size_key
-        self._sign = 1.0 if highest else -1.0
-        self._candidates = candidates
+        self.score_key, self._size_key = score_key, size_key
+        self.highest_first = highest
+        self.candidates = candidates
         self._rng = new_generator(seed)
 
     def scores(
@@ -56,10 +56,10 @@ class InfoRanking(SuggestionConnector):
     ) -> np.ndarray:
         """Returns the numbers in the infos; suggestions are not used."""
         named_by = "BippoConfig.selection(score_key=...)"
-        scores = self._sign * finite_info_values(infos, agents, self._score_key, named_by)
-        if self._candidates is not None:
+        scores = (1.0 if self.highest_first else -1.0) * finite_info_values(infos, agents, self.score_key, named_by)
+        if self.candidates is not None:
             sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.selection(size_key=...)")
-            drawn = draw_candidates(sizes, self._candidates, self._rng)
+            drawn = draw_candidates(sizes, self.candidates, self._rng)
             scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
         return scores
 

@@ -11,6 +11,7 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.connector import BudgetSamplerConnector
+from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.set_score import SetScore
@@ -40,7 +41,7 @@ def new_sampler_connector(config: AlgorithmConfig, client_of: Callable[[Any], st
         epsilon_min=config.epsilon_min,
         outside_odds=config.outside_odds,
         set_weight=config.set_weight,
-        seed=_seed(config, b"budget sampler"),
+        seed=seed_for(config.seed, "budget sampler"),
     )
     return BudgetSamplerConnector(
         sampler,
@@ -82,7 +83,7 @@ def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
         highest=config.highest_first,
         candidates=config.candidates,
         size_key=config.size_key,
-        seed=_seed(config, b"candidates"),
+        seed=seed_for(config.seed, "candidates"),
     )
 
 
@@ -102,8 +103,3 @@ def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> Repre
         only_lowers=config.prior_only_lowers,
         client_of=client_of,
     )
-
-
-def _seed(config: AlgorithmConfig, purpose: bytes) -> list[int] | None:
-    """Returns the seed of the generator for one purpose."""
-    return None if config.seed is None else [config.seed, *purpose]

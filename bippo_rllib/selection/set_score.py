@@ -12,6 +12,9 @@ import numpy as np
 #: Indices of the clients picked so far, in the order picked, and ``int64[K]`` of the candidates -> ``float64[K]``.
 SetFunction = Callable[[Sequence[int], np.ndarray], np.ndarray]
 
+#: Weight of a set score by default, in logits for each standard deviation.
+SET_WEIGHT = 2.0
+
 
 class SetScore(ABC):
     """Scores what each candidate adds to the clients picked so far.

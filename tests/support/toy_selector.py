@@ -42,7 +42,12 @@ def toy_reports(
 ) -> dict[str, dict[str, Any]]:
     """One of each client; accuracies rise with the client, and those that trained have an update profile."""
     reports: dict[str, dict[str, Any]] = {
-        f"client_{client:03d}": {"accuracy": accuracy + 0.01 * client, "num_samples": 10 + client, "cost_j": cost}
+        f"client_{client:03d}": {
+            "accuracy": accuracy + 0.01 * client,
+            "num_samples": 10 + client,
+            "cost_j": cost,
+            "loss": 1.0,
+        }
         for client in range(num_clients)
     }
     for number, client in enumerate(reports):

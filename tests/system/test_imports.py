@@ -17,8 +17,8 @@ from bippo_rllib.federated.environment import SHARED
 FLOORS: dict[str, list[set[str]]] = {
     "bippo_rllib": [
         {"rllib_compat"},
-        {"selection"},
-        {"policies"},
+        {"selection", "method_settings"},
+        {"policies", "baselines"},
         {"learning"},
         {"runners", "federated"},
         {"rllib_settings", "portable_config", "checkpoint_state"},
@@ -26,7 +26,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"config_checks"},
         {"config"},
         {"bippo", "export"},
-        {"baselines"},
+        {"baselines.central"},
         {"bippo_rllib"},
     ],
     "envs": [
@@ -69,14 +69,17 @@ RAY_FREE = [
     "bippo_rllib.baselines.hics",
     "bippo_rllib.baselines.label_balance",
     "bippo_rllib.baselines.norm_filter",
+    "bippo_rllib.baselines.oort",
     "bippo_rllib.baselines.central.experience",
     "bippo_rllib.federated.client_selector",
     "bippo_rllib.export",
+    "bippo_rllib.federated.update_profiles",
     "bippo_rllib.learning.adam",
     "bippo_rllib.learning.objectives",
     "bippo_rllib.learning.participation_buffer",
     "bippo_rllib.learning.policy_trainer",
     "bippo_rllib.learning.ppo_update",
+    "bippo_rllib.method_settings",
     "bippo_rllib.policies.actor_critic",
     "bippo_rllib.policies.macs",
     "bippo_rllib.policies.policy_stack",
@@ -106,7 +109,10 @@ def graph_of(package: str) -> dict[str, set[str]]:
 
 
 def room_of(module: str) -> str:
-    return module.split(".")[min(1, module.count("."))]
+    """The room or file that a module is in; of rooms within each other the inner one, if it has a floor of its own."""
+    package, *path = module.split(".")
+    rooms = {room for rooms in FLOORS[package] for room in rooms}
+    return ".".join(path[:2]) if ".".join(path[:2]) in rooms else (path or [package])[0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bippo_rllib.baselines.oort import PACE, PACER_ROUNDS, PACER_STEP, Oort, OortRanking
+from bippo_rllib.baselines.oort import PACE, PACER_ROUNDS, PACER_STEP, Oort
+from bippo_rllib.baselines.oort_connector import OortRanking
 from bippo_rllib.selection.connector_columns import SUGGESTION
 
 SIX = [f"client_{i}" for i in range(6)]

@@ -14,9 +14,11 @@ from safetensors.numpy import load_file
 from selector_runs import budget_of, federation, observed, reports_of
 from source_tree import ROOT
 from toy_envs import Workers
+from toy_selector import toy_reports
 
 from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, ClientSelector, Reward, export
-from bippo_rllib.federated.selector_file import SELECTOR_FILE
+from bippo_rllib.federated.selector_file import SELECTOR_FILE, pack
+from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from envs import federation as federation_module
 from envs.rules.reward import effect_reward
@@ -26,11 +28,7 @@ from experiments.methods import METHODS
 REFUSED = {
     "ppo": "one central network selects",
     "fppo": "one central network selects",
-    "poc": "InfoRanking",
-    "poca": "InfoRanking",
     "pocd": "InfoRanking",
-    "oort": "OortRanking",
-    "cyclic": "Cyclic",
     "fedcbs": "LabelBalance",
     "bandit": "BanditSuggestions",
     "greedyfed": "GreedyFed",
@@ -99,6 +97,59 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
     for name in learned:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
     algo.stop()
+
+
+@pytest.mark.parametrize("method", ["oort", "cyclic", "poc"])
+def test_rankings_go_on_as_in_training(ray_session, tmp_path, method):
+    """From the middle of a run, and through a file in the middle of every round."""
+    algo = federation(method)
+    for _ in range(3):
+        algo.train()
+    selector, seen = ClientSelector.load(algo.save_to_path(tmp_path)), algo.env_runner._episode.get_observations(-1)
+    reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
+    for _ in range(8):
+        chosen = selector.select(reports, budget_of(algo))
+        selector.save(tmp_path / "half")
+        selector = ClientSelector.load(tmp_path / "half")
+        algo.train()
+        assert sorted(chosen) == [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
+        selector.update(chosen)
+        reports = reports_of(algo)
+    algo.stop()
+
+
+@pytest.mark.parametrize("method", sorted(METHOD_SETTINGS))
+def test_a_fresh_selector_is_that_of_an_untrained_algorithm(ray_session, tmp_path, method):
+    """But for the bounds of observations: nobody knows what the clients of a server may cost."""
+    algo = federation(method)
+    exported = ClientSelector.load(algo.save_to_path(tmp_path))
+    algo.stop()
+    fresh = ClientSelector.fresh(method, seed=7)
+    for client in exported.policy_ids:
+        fresh.add(client)
+    exported._parts.observation_high[:] = 1.0
+    assert pack(fresh._parts) == pack(exported._parts)
+    fresh.save(tmp_path / "fresh")
+    reports = {client: {**report, "update_profile": None} for client, report in toy_reports(20).items()}
+    reports = {client: {**report, "loss": 2.0 - report["accuracy"]} for client, report in reports.items()}
+    assert ClientSelector.load(tmp_path / "fresh").select(reports, 3.0) == exported.select(reports, 3.0) != []
+
+
+@pytest.mark.parametrize(
+    ("method", "seed", "message"),
+    [
+        ("ppo", 0, "one central network selects .* 'ippo' and 'bippo' have a policy for each"),
+        ("bippo_s", 0, "no selector that can start fresh; choose one of random, .*; did you mean 'bippo-s'"),
+        (None, 0, "no selector that can start fresh"),
+        ("bippo", -1, "seed is -1"),
+        ("bippo", True, "seed is True"),
+        ("bippo", 2**64, "seed is 18446744073709551616"),
+    ],
+)
+def test_what_cannot_start_fresh_is_refused(method, seed, message):
+    with pytest.raises(ValueError, match=message) as error:
+        ClientSelector.fresh(method, seed=seed)
+    assert "\n" not in str(error.value)
 
 
 @pytest.fixture(scope="module")

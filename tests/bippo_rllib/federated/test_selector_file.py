@@ -17,7 +17,10 @@ import pytest
 from toy_selector import read_file, toy_reports, toy_selector, used_selector, write_file
 
 from bippo_rllib import BudgetSampler, ClientSelector, Reward
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.federated import selector_file
+from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, ReportRanking
 from bippo_rllib.federated.selector_fields import FIELDS
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.selection.representativeness import Prior
@@ -29,6 +32,10 @@ def good(tmp_path_factory):
     file = tmp_path_factory.mktemp("good") / "selector.safetensors"
     used_selector(matching=UpdateMatching(length_penalty=0.25)).save(file)
     return file
+
+
+#: Each as after a few rounds once a selector has used it.
+RANKINGS = [lambda: ReportRanking("accuracy", False), lambda: CyclicRanking(Cyclic(1)), lambda: OortRanking(Oort(1))]
 
 
 def loaded_or_refused(file: Path) -> ClientSelector | None:
@@ -55,6 +62,7 @@ def loaded_or_refused(file: Path) -> ClientSelector | None:
         lambda: used_selector(prior=None, reward=None, explore=False, trains=["client_001"]),
         lambda: used_selector(matching=UpdateMatching(length_penalty=0.0)),
         lambda: used_selector(1, matching=UpdateMatching("drift", size_key="num_samples")),
+        *(lambda ranking=r: used_selector(ranking=ranking(), strategy="greedy", prior=None) for r in RANKINGS),
         lambda: used_selector(reward=Reward("accuracy_target", 3.0, 0.9), strategy="epsilon_greedy"),
         lambda: used_selector(settings=PPOSettings(vf_clip_param=1.0, grad_clip=0.5, use_critic=False)),
     ],
@@ -80,9 +88,15 @@ def entries_of(node: Any, at: tuple = ()) -> list[tuple]:
     return [place for key, value in items for place in [(*at, key), *entries_of(value, (*at, key))]]
 
 
-def test_every_entry_of_the_record_is_held_to_its_type_and_range(good, tmp_path, caplog):
+@pytest.mark.parametrize("entry", [None, "ranking", "cyclic", "oort"])
+def test_every_entry_of_the_record_is_held_to_its_type_and_range(good, tmp_path, caplog, entry):
+    """All of a selector with a prior and update matching, and a ranking's of one that has it."""
+    if entry is not None:
+        ranking = RANKINGS[["ranking", "cyclic", "oort"].index(entry)]()
+        used_selector(ranking=ranking, strategy="greedy", prior=None).save(good := tmp_path / "ranked")
     record, arrays = read_file(good)
     before, refused, places = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, entries_of(record)
+    places = [place for place in places if entry in (None, place[0])]
     for place in places:
         for value in ["dropped", *VALUES]:
             changed = copy.deepcopy(record)
@@ -96,7 +110,7 @@ def test_every_entry_of_the_record_is_held_to_its_type_and_range(good, tmp_path,
             write_file(tmp_path / "file", changed, arrays)
             refused += loaded_or_refused(tmp_path / "file") is None
     tried = len(places) * (1 + len(VALUES))
-    assert tried > 1000 and refused > 0.75 * tried
+    assert tried > (1000 if entry is None else 40) and refused > 0.75 * tried
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
@@ -123,7 +137,7 @@ def test_flipped_bits_and_cut_off_files_are_refused(good, tmp_path):
         ("{}", "is no selector, or is cut off: KeyError: 'version'"),
         ('{"version": 1}', "has format 1; this version of bippo_rllib reads 3: write it again"),
         ('{"version": "3"}', "version is '3'|lacks"),
-        ('{"version": 3}', "is damaged: the record lacks batch_size, explore"),
+        ('{"version": 3}', "is damaged: the record lacks batch_size, cyclic, explore"),
         ('{"version": 3, "refused": "why\\nnot", "steps": 0}', "why not$"),
         ('{"version": 3, "refused": ["why"], "steps": 0}', r"is damaged: refused is \['why'\]; expected a text"),
     ],

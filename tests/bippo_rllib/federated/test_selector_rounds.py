@@ -16,6 +16,7 @@ from source_tree import ROOT
 from toy_selector import toy_reports, toy_selector, used_selector
 
 from bippo_rllib import ClientReport, ClientSelector, Reward
+from bippo_rllib.federated.ranking import CyclicRanking, OortRanking
 from bippo_rllib.federated.selector_file import pack
 from bippo_rllib.selection.update_matching import UpdateMatching
 
@@ -28,6 +29,7 @@ def bits(selector: ClientSelector) -> bytes:
 #: In the middle of a run, with all that a selector can have; copied, not changed.
 USED = used_selector(matching=UpdateMatching())
 USED.select(toy_reports(), 2.0)
+RANKED = [used_selector(ranking=ranking(), strategy="greedy", prior=None) for ranking in (OortRanking, CyclicRanking)]
 NUMBERS = [
     math.nan,
     math.inf,
@@ -47,7 +49,7 @@ NUMBERS = [
     object(),
 ]
 GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]
-ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained", "update_profile"])
+ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained", "update_profile", "loss"])
 CLIENTS = st.sampled_from(["client_000", "client_001", "client_001#1", "stranger", "\ud800", 3, ("site", 1), math.nan])
 BAD_REPORTS = st.dictionaries(
     CLIENTS,
@@ -56,9 +58,16 @@ BAD_REPORTS = st.dictionaries(
         st.builds(ClientReport, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
         st.just({"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0}),
         st.builds(
-            lambda profile, size: {"accuracy": 0.5, "num_samples": size, "cost_j": 1.0, "update_profile": profile},
+            lambda profile, size, loss: {
+                "accuracy": 0.5,
+                "num_samples": size,
+                "cost_j": 1.0,
+                "update_profile": profile,
+                "loss": loss,
+            },
             st.sampled_from([*GIVEN, np.ones(4), [1e38, 0, 0, -1e38], [1e-300] * 4, np.zeros(4)]),
             st.sampled_from([10, 1e308, 0.5]),
+            st.sampled_from([0.5, 0.5, 0.0, *NUMBERS]),
         ),
     ),
     max_size=4,
@@ -72,9 +81,10 @@ OF_CLIENTS = st.dictionaries(CLIENTS, st.sampled_from([0.5, 0.5, *NUMBERS]), max
     budget=st.sampled_from([2.0, 2.0, 2.0, 0.0, math.inf, *NUMBERS]),
     explore=st.sampled_from([None, True, False]),
     reward=st.sampled_from([None, Reward()]),
+    used=st.sampled_from([USED, USED, *RANKED]),
 )
-def test_a_refused_selection_changes_nothing(reports, budget, explore, reward):
-    selector = copy.deepcopy(USED)
+def test_a_refused_selection_changes_nothing(reports, budget, explore, reward, used):
+    selector = copy.deepcopy(used)
     selector._parts.reward = reward
     before = bits(selector)
     with warnings.catch_warnings():
@@ -84,7 +94,7 @@ def test_a_refused_selection_changes_nothing(reports, budget, explore, reward):
         except ValueError as error:
             assert bits(selector) == before and "\n" not in str(error)
         else:
-            assert set(map(id, chosen)) <= set(map(id, reports))
+            assert set(map(id, chosen)) <= set(map(id, reports)) and bits(selector)  # which can be saved
 
 
 def test_an_update_that_diverges_is_refused_and_the_round_can_be_reported_once_more():

@@ -1,0 +1,93 @@
+"""Selectors that no simulation has trained."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
+from bippo_rllib.federated.environment import shared
+from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, Ranking, ReportRanking
+from bippo_rllib.federated.reports import shown
+from bippo_rllib.federated.rewards import Reward
+from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.learning.policy_trainer import BATCH_SIZE, PolicyTrainer
+from bippo_rllib.learning.ppo_update import PPOSettings
+from bippo_rllib.method_settings import METHOD_SETTINGS, MethodSettings
+from bippo_rllib.policies.actor_critic import HIDDEN_SIZE, ParameterLayout
+from bippo_rllib.policies.policy_stack import PolicyStack
+from bippo_rllib.selection.budget_sampler import BudgetSampler
+from bippo_rllib.selection.generator import seed_for
+from bippo_rllib.selection.representativeness import Prior
+from bippo_rllib.selection.set_score import SET_WEIGHT
+from bippo_rllib.selection.update_matching import UpdateMatching
+
+#: What a method without a selector is like, and what to take in its place.
+_CENTRAL = "one central network selects among a fixed set of clients; 'ippo' and 'bippo' have a policy for each"
+
+
+def fresh_parts(method: str, seed: int | None) -> SelectorParts:
+    """Returns a selector without policies, as a ``Bippo`` algorithm of the method starts.
+
+    Args:
+        method: Name of a method in ``METHOD_SETTINGS``, or ``random`` for ``fedavg``.
+        seed: Seed of initial weights and draws; None for a random one.
+
+    Raises:
+        ValueError: If the method has no selector, in one line.
+    """
+    name = "fedavg" if method == "random" else method
+    if name not in METHOD_SETTINGS:
+        raise ValueError(_why_none(method))
+    settings = METHOD_SETTINGS[name]
+    seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else _checked_seed(seed)
+    selection, training = dict(settings.selection), dict(settings.training)
+    prior = {key: selection[f"prior_{key}"] for key in ("weight", "gain", "only_lowers") if f"prior_{key}" in selection}
+    policies = PolicyStack()
+    size = shared("rules.observation").OBSERVATION_SIZE
+    policies.begin(ParameterLayout(size, HIDDEN_SIZE), seed)
+    return SelectorParts(
+        trainer=PolicyTrainer(policies, training.get("policy_batch_size", BATCH_SIZE)),
+        sampler=BudgetSampler(
+            selection["sampler"],
+            outside_odds=selection.get("outside_odds", 0.0),
+            set_weight=selection.get("set_weight", SET_WEIGHT),
+            seed=seed_for(seed, "budget sampler"),
+        ),
+        observation_high=np.ones(size, dtype=np.float32),
+        settings=PPOSettings(**{f.name: training[f.name] for f in fields(PPOSettings) if f.name in training}),
+        prior=Prior(**{"key": "accuracy", "gain": 1.0, **prior}) if prior else None,
+        matching=UpdateMatching() if settings.update_profile_size else None,
+        ranking=_ranking(settings, seed),
+        reward=Reward(settings.reward),
+        trains=None if settings.learns else [],
+    )
+
+
+def _checked_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed is {shown(seed)}; it must be a whole number from 0 to 2**64 - 1, or None")
+    return int(seed)
+
+
+def _ranking(settings: MethodSettings, seed: int) -> Ranking | None:
+    if settings.rule == "cyclic":
+        return CyclicRanking(Cyclic(seed_for(seed, "rule")))
+    if settings.rule == "oort":
+        return OortRanking(Oort(seed_for(seed, "oort")))
+    if "score_key" in settings.selection:
+        return ReportRanking(settings.selection["score_key"], settings.selection.get("highest_first", True))
+    return None
+
+
+def _why_none(method: object) -> str:
+    known = ["random", *METHOD_SETTINGS]
+    if method in ("ppo", "fppo"):
+        return f"method {method!r} has no selector: {_CENTRAL}"
+    close = difflib.get_close_matches(str(method), known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"method {method!r} has no selector that can start fresh; choose one of {', '.join(known)}{hint}"
