@@ -183,8 +183,11 @@ class ClientSelector:
         changed = self._learn(observed)
         prediction = predict(parts, changed, observed)
         picked = self._pick(observed, prediction, parts.explore if explore is None else explore)
-        if new := [policy_id for policy_id in observed.ids if policy_id not in parts.trainer.policies.slots]:
-            logger.warning("no policies yet, so fresh ones, for %s", ", ".join(new))
+        known = parts.trainer.policies.slots
+        if new := [policy_id for policy_id in observed.ids if policy_id not in known]:
+            # Expected of a fresh selector, and otherwise perhaps a mistaken id.
+            level = logging.WARNING if known else logging.INFO
+            logger.log(level, "no policies yet, so fresh ones, for %s", ", ".join(new))
         take_over(parts.trainer, changed)
         parts.prior, parts.matching, parts.ranking = prediction.prior, prediction.matching, prediction.ranking
         parts.largest = observed.largest

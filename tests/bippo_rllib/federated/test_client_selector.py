@@ -406,16 +406,23 @@ def test_where_the_environment_has_no_such_reward_load_names_one(trained):
 
 
 def test_the_examples_of_the_page_run(federated, tmp_path, monkeypatch, caplog):
+    """One after the other; the last one makes of an actor what PyTorch alone runs."""
     export.main([federated, str(tmp_path / "selector.safetensors")])
     monkeypatch.chdir(tmp_path)
+    first, *others = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text("utf-8"), re.DOTALL)
     names: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text("utf-8"), re.DOTALL):
-        exec(code, names)
+    exec(first, names)
     assert sum(names["reports"][client].cost_j for client in names["chosen"]) <= 5.0
     assert caplog.messages == ["no policies yet, so fresh ones, for berlin-7"]
     again = ClientSelector.load("selector.safetensors")
     as_mappings = {client: asdict(report) for client, report in names["reports"].items()}
     assert again.select(as_mappings, 5.0) == names["selector"].select(names["reports"], 5.0)
+    for code in others:
+        exec(code, names)
+    assert names["selector"].policy_ids == sorted(names["reports"]) and names["profile"].shape == (64,)
+    again._parts.prior = None
+    seen = {"client_000": {"observation": names["observation"][0], "cost_j": 1.0}}
+    assert again.suggestions(seen, 1.0) == pytest.approx({"client_000": names["probability"]}, abs=1e-6)
 
 
 def test_suggestions_are_what_select_goes_by_and_leave_no_trace(federated, tmp_path):
