@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.federated.environment import shared
+from bippo_rllib.method_settings import METHOD_SETTINGS
 
 #: Numbers in a profile; ``bippo-s`` is trained with as many.
-PROFILE_SIZE = 64
+PROFILE_SIZE = METHOD_SETTINGS["bippo-s"].update_profile_size
 
 
 def update_profile(

@@ -151,12 +151,13 @@ def test_a_report_is_worth_what_it_is_worth_in_the_environment(ray_session, tmp_
         monkeypatch.setattr(federation, "effect_reward", noted(effect_reward))
     else:
         monkeypatch.setitem(TEAM_REWARDS, name, noted(TEAM_REWARDS[name]))
-    keywords = {**TINY, "rounds": 40, "seed": 7, "reward": name, "reward_base": base, "reward_target": 0.3}
+    target = {"reward_target": 0.3} if name == "accuracy_target" else {}
+    keywords = {**TINY, "rounds": 40, "seed": 7, "reward": name, "reward_base": base, **target}
     register_env("federation", lambda context: envs.parallel_env(**keywords))
     algo = BippoConfig().environment("federation").debugging(seed=7, log_level="ERROR").build_algo()
     algo.env_runner.start_episode()
     selector = ClientSelector.load(algo.save_to_path(tmp_path / "checkpoint"))
-    assert selector.reward == Reward(name, base, 0.3)
+    assert selector.reward == Reward(name, base, target.get("reward_target", 0.8))
     for _ in range(3):
         chosen = selector.select(reports_of(algo), budget_of(algo))
         worth.clear()
