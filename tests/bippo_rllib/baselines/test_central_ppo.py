@@ -14,6 +14,7 @@ from bippo_rllib.baselines.central.experience import CentralStep, batch_of, join
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, initial_parameters
+from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 
 CLIENTS, OBS_DIM, HIDDEN = 4, 5, 128
 LAYOUT = ParameterLayout(1 + 4 * CLIENTS, HIDDEN, num_actions=CLIENTS)
@@ -236,7 +237,7 @@ def test_macs_of_the_real_modules(ray_session):
     [
         (lambda c: c.multi_agent(policies={"a"}), "has the one policy 'central'"),
         (lambda c: c.training(shared_observations=-1), "shared_observations is -1"),
-        (lambda c: c.env_runners(env_runner_cls=__import__("bippo_rllib").EpisodeEnvRunner), "one pass"),
+        (lambda c: c.env_runners(env_runner_cls=EpisodeEnvRunner), "one pass"),
     ],
 )
 def test_what_it_cannot_do_is_refused(change, said):
