@@ -49,7 +49,7 @@ def fresh_parts(method: str, seed: int | None) -> SelectorParts:
     prior = {key: selection[f"prior_{key}"] for key in ("weight", "gain", "only_lowers") if f"prior_{key}" in selection}
     policies = PolicyStack()
     size = shared("rules.observation").OBSERVATION_SIZE
-    policies.begin(ParameterLayout(size, HIDDEN_SIZE), seed)
+    policies.initialize(ParameterLayout(size, HIDDEN_SIZE), seed)
     return SelectorParts(
         trainer=PolicyTrainer(policies, training.get("policy_batch_size", BATCH_SIZE)),
         sampler=BudgetSampler(
