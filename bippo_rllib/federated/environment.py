@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -32,10 +33,11 @@ def shared(name: str) -> ModuleType:
         f"{__name__}.{name.replace('.', '_')}", _FOLDER.joinpath(*name.split(".")).with_suffix(".py")
     )
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where its dataclasses look for it
     try:
         spec.loader.exec_module(module)
     except ImportError as error:
+        del sys.modules[spec.name]
         raise ImportError(
             f"another package envs hides the one of bippo-rllib, whose envs.{name} is needed ({error}); rename it"
         ) from error
