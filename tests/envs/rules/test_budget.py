@@ -25,7 +25,7 @@ def test_clients_are_admitted_in_order_while_they_fit():
     costs_j = np.array([2.0, 3.0, 1.0])
     assert admit_within_budget([0, 1, 2], costs_j, 3.0, NAMES, "drop") == ([0, 2], [1], 3.0)
     assert admit_within_budget([1, 2, 0], costs_j, 3.0, NAMES, "drop") == ([1], [2, 0], 3.0)
-    with pytest.raises(ValueError, match="6 J.*3 J") as error:
+    with pytest.raises(ValueError, match=r"6 J.*3 J") as error:
         admit_within_budget([0, 1, 2], costs_j, 3.0, NAMES, "raise")
     assert all(name in str(error.value) for name in NAMES)
 
