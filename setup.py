@@ -44,7 +44,7 @@ setup(
         "scikit-learn>=1.5",
         "matplotlib>=3.9",
         "pandas>=2.2",
-        "pyarrow>=15",
+        "pyarrow>=17",
         "filelock>=3.12",
         "pydantic>=2.5",
         "safetensors>=0.4.4",

@@ -13,7 +13,7 @@ from experiments.report.figure_text import as_drawn
 from experiments.report.macs import networks_table
 from experiments.report.plots import save_figure
 from experiments.report.report import build_report
-from experiments.report.results import collect, read_results
+from experiments.report.results import Results, collect, read_results
 from experiments.report.sections import write_report
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.styles import method_name
@@ -105,8 +105,9 @@ def _main(argv: Sequence[str] | None) -> int:
 def _collect(folders: Sequence[Path], output: Path) -> None:
     check_writable(output, "--collect")
     studies = collect(folders, output)
-    for line in (*(f"study   {source.folder}" for source in studies.sources), *find_shortfalls(studies)):
-        print(printable(line))
+    for source in studies.sources:
+        lacks = (f"        {line}" for line in find_shortfalls(Results((source,))))
+        print("\n".join(map(printable, (f"study   {source.folder}", *lacks))))
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -42,25 +42,19 @@ def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[R
 
 
 def stage_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary]) -> list[Record]:
-    """Returns one record per method: its accuracy in each of at most six blocks of rounds, and quartiles over all."""
-    length = next(size for size in _stage_lengths() if size * _MOST_STAGES >= rows["round"].max())
-    first = (rows["round"] - 1) // length * length + 1
-    means = rows.groupby(["method", "setting", "trial", first])["mean_accuracy"].mean()
-    quartiles = rows.groupby(["method", "setting"])["mean_accuracy"].quantile([0.25, 0.75])
+    """Returns one record per method: its accuracy in each of at most six blocks of rounds."""
+    last = int(rows["round"].max())
+    length = 10 * -(-last // (10 * _MOST_STAGES))
+    stages = {first: f"{first}–{min(first + length - 1, last)}" for first in range(1, last + 1, length)}
+    stage = ((rows["round"] - 1) // length * length + 1).map(stages)
+    means = rows.groupby(["method", "setting", stage, "trial"])["mean_accuracy"].mean()
     records: list[Record] = []
     for summary in summaries:
-        found = means[summary.method, summary.setting].loc[summary.trials["trial"]].groupby("round")
-        by_stage = {stage: plus_minus(Estimate.of(values), 3) for stage, values in found}
-        low, high = (number(value, 3) for value in quartiles[summary.method, summary.setting])
-        stages = range(1, int(rows["round"].max()) + 1, length)
-        cells = {f"{at}–{min(at + length - 1, rows['round'].max())}": by_stage.get(at, MISSING) for at in stages}
-        records.append({"method": summary.label, **cells, "quartiles": f"{low}–{high}"})
+        own = means[summary.method, summary.setting]
+        of_trials = own[own.index.get_level_values("trial").isin(summary.trials["trial"])].groupby(level=0)
+        found = {name: plus_minus(Estimate.of(values), 3) for name, values in of_trials}
+        records.append({"method": summary.label, **{name: found.get(name, MISSING) for name in stages.values()}})
     return records
-
-
-def _stage_lengths() -> Iterator[int]:
-    """10, 20, 50, 100, ..."""
-    return (factor * 10**power for power in itertools.count(1) for factor in (1, 2, 5))
 
 
 def interval_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:

@@ -51,7 +51,7 @@ def sections(report: Report, output: Path) -> list[str]:
         *_missing(report),
         "## Accuracy by rounds",
         markdown_table(stage_records(report.results.rows, report.summaries)),
-        "Mean accuracy in these rounds, ± population standard deviation over seeds; quartiles over all rounds.",
+        "Mean accuracy in these rounds, ± population standard deviation over seeds.",
         *_paper(report),
         *_statistics(report),
         *comparison_sections(report.results, report.against, output),

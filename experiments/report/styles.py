@@ -31,8 +31,11 @@ class Style(NamedTuple):
     marker: str
 
 
-#: Okabe-Ito's colours and a purple, dashes and markers: as their numbers have no common factor, 616 methods differ.
-_COLORS = ("#0072B2", "#D55E00", "#7A3DB8", "#009E73", "#E69F00", "#CC79A7", "#000000", "#56B4E9")
+#: Colours after Okabe-Ito and Tol, dashes and markers: as their numbers have no common factor, 1,463 methods differ.
+_COLORS = (
+    *("#0072B2", "#D55E00", "#7A3DB8", "#009E73", "#E69F00", "#CC79A7", "#000000", "#56B4E9", "#882255", "#999933"),
+    *("#8C564B", "#44AA99", "#332288", "#CC6677", "#117733", "#DDCC77", "#AA4499", "#88CCEE", "#661100"),
+)
 _DASHES = ((), (5, 2), (1.5, 1.5), (8, 2, 1.5, 2), (3, 1.5), (8, 2, 1.5, 2, 1.5, 2), (12, 3))
 _MARKERS = ("o", "s", "p", "^", "v", "D", "X", "P", "<", "h", "8")
 #: Of a bound that is no method.

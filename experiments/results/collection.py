@@ -1,6 +1,7 @@
 """Finished studies in two Parquet files that ``pandas.read_parquet`` reads.
 
-``rounds.parquet`` has one row per study, trial and round, with the columns of a trial's rows that hold one value.
+``rounds.parquet`` has one row per study, trial and round, with the columns of a trial's rows that hold one value,
+clocks left out.
 ``clients.parquet`` has one row per study, trial, round and live client. The run.json of each study, by its name, is in
 ``pandas.read_parquet("rounds.parquet").attrs["studies"]``.
 """
@@ -23,7 +24,9 @@ from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
 
 ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
 STUDY = Column("study", pa.string(), "", "name of the study")
-ROUND_COLUMNS = (STUDY, *(column for column in COLUMNS if not pa.types.is_list(column.dtype)))
+#: Columns that are left out: what a clock reads says little later, and would be a third of the file.
+CLOCKS = ("fl_seconds", "rl_seconds")
+ROUND_COLUMNS = (STUDY, *(c for c in COLUMNS if not pa.types.is_list(c.dtype) and c.name not in CLOCKS))
 CLIENT_COLUMNS = (
     STUDY,
     *(column for column in COLUMNS if column.name in ("trial", "round")),
@@ -33,15 +36,13 @@ CLIENT_COLUMNS = (
     Column("trained", pa.bool_(), "", "whether it trained in the round"),
     Column("failed", pa.bool_(), "", "whether its training failed in the round"),
 )
-#: Clocks are kept to a millisecond: more digits would be half of the file.
-_ROUNDED = {"fl_seconds": 3, "rl_seconds": 3}
 #: Where pandas keeps ``DataFrame.attrs`` in a Parquet file.
 _ATTRS = b"PANDAS_ATTRS"
 _KEY = ["study", "trial", "round"]
 
 
 class Study(NamedTuple):
-    """The rows of a study, with list columns as in the files of its trials, and its record as in run.json."""
+    """The rows of a study, as in the files of its trials but for the clocks, and its record as in run.json."""
 
     rows: pd.DataFrame
     record: Mapping[str, Any]
@@ -52,17 +53,19 @@ def write_collection(folder: Path, studies: Mapping[str, Study]) -> None:
     rows = pd.concat([study.rows.assign(study=name) for name, study in studies.items()], ignore_index=True)
     records = {"studies": {name: study.record for name, study in studies.items()}}
     folder.mkdir(parents=True, exist_ok=True)
-    _write(rows.round(_ROUNDED), ROUND_COLUMNS, folder / ROUNDS_FILE, records)
+    _write(rows, ROUND_COLUMNS, folder / ROUNDS_FILE, records)
     _write(_by_client(rows), CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
 
 
 def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: Mapping[str, Any]) -> None:
-    schema = pa.schema([column.field() for column in columns], {_ATTRS: json.dumps(attrs, ensure_ascii=False)})
+    schema = pa.schema([column.field() for column in columns])
     # NaN, which pandas takes for a missing value, is one only where a column may be null.
     arrays = [pa.array(frame[c.name].to_numpy(), c.dtype, from_pandas=c.may_be_null) for c in columns]
-    with atomic_write(path) as unfinished:
-        table = pa.Table.from_arrays(arrays, schema=schema)
-        pq.write_table(table, unfinished, compression="zstd", compression_level=15)
+    # Without Arrow's copy of the schema, which would hold the records a second time.
+    options = {"compression": "zstd", "compression_level": 15, "store_schema": False}
+    with atomic_write(path) as unfinished, pq.ParquetWriter(unfinished, schema, **options) as writer:
+        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        writer.add_key_value_metadata({_ATTRS: json.dumps(attrs, ensure_ascii=False)})
 
 
 def _by_client(rows: pd.DataFrame) -> pd.DataFrame:
@@ -95,10 +98,10 @@ def read_collection(folder: Path) -> dict[str, Study]:
     if not rounds.loc[rounds.index.repeat(rounds["num_clients"]), _KEY].reset_index(drop=True).equals(clients[_KEY]):
         raise ValueError(f"{folder / CLIENTS_FILE} does not have the rounds and clients of {ROUNDS_FILE}")
     records = rounds.attrs.get("studies", {})
-    rows = _with_lists(rounds, clients)
+    kept = [name for name in COLUMN_NAMES if name not in CLOCKS]
     return {
-        str(name): Study(own[[*COLUMN_NAMES]].reset_index(drop=True), records.get(name, {}))
-        for name, own in rows.groupby("study", sort=False)
+        str(name): Study(rows[kept].reset_index(drop=True), records.get(name, {}))
+        for name, rows in _with_lists(rounds, clients).groupby("study", sort=False)
     }
 
 

@@ -111,8 +111,6 @@ COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.int64(), pa.float64()))
 #: What clocks and meters read: with the formula's energy the only columns in which two runs of a trial may differ.
 TIMING_COLUMNS = ("fl_seconds", "rl_seconds", "measured_j")
-#: Columns that the files of earlier versions lack; they are null then.
-_LATER_COLUMNS = ("selection_j", "measured_j")
 #: Columns in which all rows of a trial are equal.
 _OF_THE_TRIAL = ("scenario", "method", "seed", "trial", "setting")
 SCHEMA = pa.schema([column.field() for column in COLUMNS])
@@ -234,7 +232,7 @@ def rows_of(folder: Path, paths: Sequence[Path]) -> pd.DataFrame:
 
 def _read_file(path: Path) -> pd.DataFrame | None:
     try:
-        table = _with_later_columns(read_table(path))
+        table = read_table(path)
         problem = _problem(table)
     except (OSError, ValueError) as error:
         problem = f"which is not a readable Parquet file ({_first_line(error)})"
@@ -243,13 +241,6 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         return None
     # Without what another program may have said about the columns.
     return table.select(COLUMN_NAMES).replace_schema_metadata(None).to_pandas()
-
-
-def _with_later_columns(table: pa.Table) -> pa.Table:
-    for name in _LATER_COLUMNS:
-        if name not in table.column_names:
-            table = table.append_column(SCHEMA.field(name), pa.nulls(len(table), SCHEMA.field(name).type))
-    return table
 
 
 def _problem(table: pa.Table) -> str:

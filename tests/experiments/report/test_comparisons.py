@@ -107,10 +107,10 @@ def test_sections_appear_only_where_they_apply(tmp_path: Path) -> None:
     assert comparison_sections(churned, None, tmp_path) == [
         "`--against DIR` adds a comparison with a run without churn."
     ]
-    (churn,) = comparison_sections(churned, plain, tmp_path)
+    churn = "\n\n".join(comparison_sections(churned, plain, tmp_path))
     assert churn.startswith("## Churn\n\n1 client leaves after round 20.") and (tmp_path / "churn.svg").exists()
     assert "| bippo | 21–30 | 7 | 0.400 (n = 1, no interval) | 0.500 (n = 1, no interval) | −0.100" in churn
-    (transfer,) = comparison_sections(pretrained, plain, tmp_path)
+    transfer = "\n\n".join(comparison_sections(pretrained, plain, tmp_path))
     assert "Policies from `runs/x/checkpoint` beside" in transfer and (tmp_path / "transfer.png").exists()
     assert "| bippo | 1–20 | 7 | 0.700" in transfer and "| bippo | 1–30 | 7 | 0.700" in transfer
 
@@ -136,10 +136,10 @@ def test_the_churn_figure_ends_with_the_compared_rounds(tmp_path: Path, monkeypa
 
 def test_unequal_budgets_are_said(tmp_path: Path) -> None:
     churned = read_results([_study(tmp_path / "churned", [0.4] * 30, churn_after=20, budget_j=2.5)])
-    (text,) = comparison_sections(churned, read_results([_study(tmp_path / "plain", [0.5] * 30)]), tmp_path)
+    text = "\n\n".join(comparison_sections(churned, read_results([_study(tmp_path / "plain", [0.5] * 30)]), tmp_path))
     assert "the budget of a compared round is 2.5 J with churn and 2 J without" in text
     alike = read_results([_study(tmp_path / "alike", [0.5] * 30, budget_j=2.5)])
-    (text,) = comparison_sections(churned, alike, tmp_path)
+    text = "\n\n".join(comparison_sections(churned, alike, tmp_path))
     assert "budget" not in text
 
 
@@ -165,7 +165,7 @@ def test_pretrained_policies_may_explore_as_if_they_were_not(tmp_path: Path) -> 
     pretrained = read_results([_study(tmp_path / "a", [0.7] * 30, init_from="x", settings={"epsilon": 1.0})])
     scratch = read_results([_study(tmp_path / "b", [0.5] * 30)])
     check_against(pretrained, scratch)
-    (section,) = comparison_sections(pretrained, scratch, tmp_path)
+    section = "\n\n".join(comparison_sections(pretrained, scratch, tmp_path))
     assert section.startswith("## Jump-start") and "| bippo | 1–20 | 7 | 0.700" in section
     churned = read_results([_study(tmp_path / "c", [0.4] * 30, churn_after=20, settings={"epsilon": 1.0})])
     with pytest.raises(ValueError, match=r"both have bippo: epsilon is 1\.0 in the first and not set in the second"):

@@ -206,8 +206,8 @@ def test_every_section_has_its_figure_and_the_same_rows_the_same_bytes(tmp_path:
         "| ippo |" not in text and "| fedavg − bippo | 7, 28 | 1–12 | 0.000 ± 0.000 [0.000, 0.000] | 0 of 2 |" in text
     )
     # Both seeds: 0.9 in all rounds.
-    assert "| method | 1–10 | 11–12 | quartiles |" in text
-    assert "| bippo | 0.900 ± 0.000 | 0.900 ± 0.000 | 0.900–0.900 |" in text
+    assert "| method | 1–10 | 11–12 |" in text
+    assert "| bippo | 0.900 ± 0.000 | 0.900 ± 0.000 |" in text
     assert "| 0 | 50 | 700 | 1 J | 2 | zero: 30, one: 20 |" in text
     # Client 1, with one label, trains alone in every round.
     assert "| bippo | 1.00 | 1.0 | 0 % | 100 % | 0 % |" in text

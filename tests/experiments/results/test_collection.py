@@ -23,7 +23,7 @@ INFO = RunInfo("digits", 0.8, 12, {"dataset": "digits", "data_dir": "/home/me"},
 
 def _study(folder: Path, **changes: object) -> Path:
     """A study in which a client joins, another one's training fails, and a meter reads something once."""
-    trial = make_rows([0.05 * n for n in range(12)], epsilon=0.5, fl_seconds=0.12345)
+    trial = make_rows([0.05 * n for n in range(12)], epsilon=0.5)
     for row in trial[6:]:
         row.update(clients=[1, 4], trained=[4], failed=[1], measured_j=0.25, accuracies=[0.5, math.nextafter(0.5, 1)])
     write_trial(folder, trial)
@@ -43,11 +43,9 @@ def test_rows_and_records_come_back(tmp_path: Path) -> None:
     assert [*studies] == ["first", "second"]
     for name, study in studies.items():
         written = read_rows(tmp_path / name)
-        pd.testing.assert_frame_equal(
-            study.rows.drop(columns=[*TIMING_COLUMNS]), written.drop(columns=[*TIMING_COLUMNS])
-        )
-        assert study.rows["measured_j"].equals(written["measured_j"])
-        assert (study.rows["fl_seconds"] - written["fl_seconds"]).abs().max() <= 0.0005
+        kept = [name for name in written.columns if name not in TIMING_COLUMNS]
+        pd.testing.assert_frame_equal(study.rows.drop(columns="measured_j"), written[kept])
+        assert study.rows["measured_j"].equals(written["measured_j"]) and study.rows["measured_j"].notna().any()
         info = load_run_info(tmp_path / name)
         expected = dataclasses.replace(info, federation={"dataset": "digits"})
         assert parse_run_info(json.dumps(study.record), name) == expected

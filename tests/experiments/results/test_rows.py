@@ -109,15 +109,6 @@ def test_a_corrupt_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.Cap
         read_rows(tmp_path)
 
 
-def test_a_file_from_before_meters_is_read_all_the_same(tmp_path: Path) -> None:
-    path = write_trial(tmp_path, make_rows(ACCURACY))
-    pq.write_table(pq.read_table(path).drop_columns(["selection_j", "measured_j"]), path)
-    write_trial(tmp_path, make_rows(ACCURACY, seed=28, measured_j=3.5))
-    read = read_rows(tmp_path)
-    assert read["measured_j"].fillna(-1.0).tolist() == [-1.0] * 3 + [3.5] * 3
-    assert RowWriter(path.parent).continue_after(2)[1]["round"] == 2
-
-
 def test_a_foreign_parquet_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_trial(tmp_path, make_rows(ACCURACY))
     (tmp_path / "other").mkdir()
