@@ -55,9 +55,15 @@ def test_a_checkpoint_selects_as_its_method_does_or_says_that_it_cannot(ray_sess
     algo.stop()
 
 
+def stored(selector, folder):
+    """What comes back from its file."""
+    selector.save(folder / "file")
+    return ClientSelector.load(folder / "file")
+
+
 @pytest.mark.parametrize("method", ["bippo", "ippo", "bippo-r", "bippo-s"])
 def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path, monkeypatch, method):
-    """From the middle of a run, and through a file in the middle of a round."""
+    """From the middle of a run, and through a file after every call."""
     effects: list[float] = []
 
     def noted(effect, base):
@@ -72,11 +78,9 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
     before = algo.bank.flat.clone()
     seen = algo.env_runner._episode.get_observations(-1)
     reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
-    for number in range(12):
+    for _ in range(12):
         chosen = selector.select(reports, budget_of(algo))
-        if number == 5:
-            selector.save(tmp_path / "half")
-            selector = ClientSelector.load(tmp_path / "half")
+        selector = stored(selector, tmp_path)
         effects.clear()
         algo.train()
         trained = [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
@@ -86,6 +90,7 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
             selector.update(chosen, effects=dict(zip(trained, effects, strict=True)))
         else:
             selector.update(chosen, {client: report.accuracy for client, report in reports.items()})
+        selector = stored(selector, tmp_path)
     selector.select(reports, budget_of(algo))
     selector.save(tmp_path / "end.safetensors")
     ours, theirs = (
@@ -109,8 +114,7 @@ def test_rankings_go_on_as_in_training(ray_session, tmp_path, method):
     reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
     for _ in range(8):
         chosen = selector.select(reports, budget_of(algo))
-        selector.save(tmp_path / "half")
-        selector = ClientSelector.load(tmp_path / "half")
+        selector = stored(selector, tmp_path)
         algo.train()
         assert sorted(chosen) == [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
         selector.update(chosen)
