@@ -1,4 +1,4 @@
-"""A bandit in PPO's place: each client's suggestion from the running sum of its rewards. NumPy only."""
+"""A bandit instead of PPO: computes suggestions from the sum of each client's rewards. NumPy only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class RewardRecord:
-    """How often each client was rewarded, and with what in all; clients that leave keep their records."""
+    """Number and sum of each client's rewards; clients that leave keep their records."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -35,11 +35,11 @@ class RewardRecord:
 
         Rewards are standardised by mean and population standard deviation over those of all clients so far. The sum of
         n of them has a standard deviation of sqrt(n) if they are drawn alike, so that a logit is about ``gain`` times
-        how many standard errors a client's mean is above everybody's.
+        the number of standard errors by which a client's mean exceeds the mean of all.
 
         Args:
-            clients: ``[N]`` whose logits are wanted.
-            gain: In the formula.
+            clients: ``[N]`` names of the clients.
+            gain: Factor in the formula.
 
         Returns:
             ``float64[N]``; 0 for a client that was never rewarded, and for all while rewards do not differ.
@@ -51,7 +51,7 @@ class RewardRecord:
             return np.zeros(len(clients))
         mean, square = sum(self._sums.values()) / number, self._squares / number
         variance = square - mean**2
-        if variance <= 1e-12 * square:  # nothing but rounding
+        if variance <= 1e-12 * square:  # only rounding
             return np.zeros(len(clients))
         return gain * (sums - counts * mean) / np.sqrt(variance * (counts + 1.0))
 

@@ -1,4 +1,4 @@
-"""The bandit as a piece of RLlib's module-to-env pipeline."""
+"""The bandit as a connector of RLlib's module-to-env pipeline."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
 class BanditSuggestions(SuggestionConnector):
-    """Puts ``sigmoid(min(0, gain * (sum of standardised rewards) / sqrt(n + 1)))`` in the place of every suggestion.
+    """Replaces suggestions by ``sigmoid(min(0, gain * (sum of standardised rewards) / sqrt(n + 1)))``.
 
-    For the question whether policies are needed: a running mean of each client's own rewards in their place, which only
-    turns clients down. See ``RewardRecord``. Nothing is drawn here; variety is the sampler's.
+    Tests whether policies are needed: the mean of each client's rewards replaces them, and only lowers its chances. See
+    ``RewardRecord``. The connector is deterministic; the sampler explores.
 
     Pipeline: module-to-env, before a ``RepresentativenessPrior`` or a ``BudgetSamplerConnector`` with the strategy
-    ``odds``. Needs in every agent's latest info: its own reward in the last step, None if it did not take part. (The
+    ``odds``. Needs in every agent's latest info: its reward in the last step, None if it did not participate. (The
     rewards of an episode are not in checkpoints, infos are.)
 
     Args:
         reward_key: Info key of the reward.
-        gain: In the formula, at least 0.
+        gain: Factor in the formula, at least 0.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BanditSuggestions(SuggestionConnector):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Records the rewards of the last step, and suggests whatever policies do."""
+        """Records the rewards of the last step, and returns suggestions that do not depend on the policies."""
         clients = [self._client_of(agent) for agent in agents]
         needs = "BanditSuggestions needs; with envs.FederatedRounds set reward='shapley' or 'leave_one_out'"
         rewards = numbers(agents, [infos[agent] for agent in agents], self._reward_key, needs)
@@ -57,10 +57,10 @@ class BanditSuggestions(SuggestionConnector):
         return np.where(np.asarray(suggestions) > -np.inf, 1.0 / (1.0 + np.exp(np.minimum(-logits, 700.0))), -np.inf)
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """The records of all clients."""
+        """Returns the records of all clients."""
         return self.record.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
         if state:
             self.record.set_state(state)

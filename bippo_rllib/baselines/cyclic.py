@@ -1,4 +1,4 @@
-"""Cyclic participation: everybody has a turn before anybody has a second one. NumPy only."""
+"""Cyclic participation: every client has a turn before any has a second one. NumPy only."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.baselines.rule import Rule, payable
+from bippo_rllib.baselines.rule import Rule, affordable
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.generator import new_generator
 
 
 class Cyclic(Rule):
-    """Walks through the clients in a random order, which is drawn anew when everybody has had a turn.
+    """Selects clients in a random order, which is drawn again when every client has had a turn.
 
     After Cho, Sharma, Joshi, Xu, Kale, Zhang, "On the Convergence of Federated Averaging with Cyclic Client
-    Participation" (ICML 2023), arXiv:2302.03109, with groups of the size that the budget pays: in every round those
-    that wait are walked through from the front, who fits what is left of the budget is picked, and who does not keeps
-    its place. If the last one that waits is picked, the walk goes on in the new order. A client that joins waits behind
-    the others; one that leaves keeps its place. Clients whose cost exceeds the whole budget are not waited for.
+    Participation" (ICML 2023), arXiv:2302.03109, with groups of the size that the budget allows: in every round the
+    queue is walked through from the front, clients that fit the rest of the budget are picked, and the others stay
+    where they are. If the last client in the queue is picked, the walk goes on in the new order. A client that joins is
+    put behind the others; one that leaves stays in the queue. Clients that exceed the whole budget are ignored.
 
-    So a round may leave budget unspent: that of the clients that would still fit all have had their turn.
+    So a round may leave budget unspent, if all clients that would still fit have had their turn.
 
     Args:
-        seed: Of the draws' own generator.
+        seed: Seed of the generator of the draws.
     """
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:
@@ -35,18 +35,18 @@ class Cyclic(Rule):
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
-        """Picks the clients of a round, who thereby have had their turn."""
-        places = {clients[i]: i for i in np.flatnonzero(payable(costs, budget)).tolist()}
+        """Picks the clients of a round, which have then had their turn."""
+        index_of = {clients[i]: i for i in np.flatnonzero(affordable(costs, budget)).tolist()}
         known = {*self._waiting, *self._had_a_turn}
         self._waiting += self._shuffled([client for client in clients if client not in known])
-        picked = self._walk(places, costs, budget, [])
-        if places.keys().isdisjoint(self._waiting):
+        picked = self._walk(index_of, costs, budget, [])
+        if index_of.keys().isdisjoint(self._waiting):
             self._waiting, self._had_a_turn = self._shuffled(clients), []
-            picked = self._walk(places, costs, budget, picked)
+            picked = self._walk(index_of, costs, budget, picked)
         return picked
 
     def get_state(self) -> dict[str, Any]:
-        """Returns who waits, who has had a turn, and the generator's state."""
+        """Returns the queue, the clients that have had a turn, and the generator's state."""
         return {
             "waiting": list(self._waiting),
             "had_a_turn": list(self._had_a_turn),
@@ -59,16 +59,16 @@ class Cyclic(Rule):
         self._rng.bit_generator.state = state["rng"]  # checked by NumPy, so that nothing is half restored
         self._waiting, self._had_a_turn = waiting, had_a_turn
 
-    def _walk(self, places: Mapping[str, int], costs: np.ndarray, budget: float, picked: Sequence[int]) -> list[int]:
-        """``picked`` and who is picked beside them; the others go on waiting."""
+    def _walk(self, index_of: Mapping[str, int], costs: np.ndarray, budget: float, picked: Sequence[int]) -> list[int]:
+        """Adds clients from the queue to ``picked``; the others stay in the queue."""
         picks, spent, waiting = list(picked), float(sum(costs[i] for i in picked)), []
         for client in self._waiting:
-            place = places.get(client)
-            if place is None or place in picks or spent + costs[place] > budget * (1.0 + BUDGET_TOLERANCE):
+            index = index_of.get(client)
+            if index is None or index in picks or spent + costs[index] > budget * (1.0 + BUDGET_TOLERANCE):
                 waiting.append(client)
             else:
-                picks.append(place)
-                spent += float(costs[place])
+                picks.append(index)
+                spent += float(costs[index])
                 self._had_a_turn.append(client)
         self._waiting = waiting
         return picks

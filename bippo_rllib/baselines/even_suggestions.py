@@ -1,4 +1,4 @@
-"""The same suggestion for everybody, so that something else decides."""
+"""The same suggestion for all clients, so that a set score decides alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
 class EvenSuggestions(SuggestionConnector):
-    """Puts 0.5 in the place of every suggestion, for a set score that decides alone; ``-inf`` stays.
+    """Replaces every suggestion by 0.5, so that a set score decides alone; ``-inf`` stays.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``odds``.
     """
@@ -19,5 +19,5 @@ class EvenSuggestions(SuggestionConnector):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Even odds for all candidates."""
+        """Returns even odds for all candidates."""
         return np.where(np.asarray(suggestions) > -np.inf, 0.5, -np.inf)

@@ -1,4 +1,4 @@
-"""FedCor: clients whose training tells most about everybody's loss. NumPy only."""
+"""FedCor: selects clients whose losses are most informative about those of all. NumPy only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARM_UP, INTERVAL, HISTORY, DISCOUNT = 15, 10, 10, 0.9
 
 
 class FedCor(Rule):
-    """Picks one client after the other by what observing its loss would tell about the losses of all.
+    """Picks clients one by one, by how much observing their losses reduces the uncertainty about all losses.
 
     After Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for
     Heterogeneous Federated Learning" (CVPR 2022), arXiv:2103.13822, and the published code (Yoruko-Tang/FedCor).
@@ -31,13 +31,13 @@ class FedCor(Rule):
 
     Deviations:
 
-    * the budget takes the place of a number of clients: the highest among those that fit what is left of it;
-    * a random round is one of the run's own and its model is kept, while the publication trains random clients beside
+    * a budget replaces the number of clients: the next is the best that fits the rest of the budget;
+    * a random round is part of the run and its model is kept, while the publication trains random clients beside
       the run, whose joules would have to be spent too;
     * changes of the last ``HISTORY`` random rounds count equally.
 
     Args:
-        loss_key: Info key of a client's mean loss on its training samples, from everybody in every round.
+        loss_key: Info key of a client's mean loss on its training samples, from all clients in every round.
         size_key: Info key of its data size.
         seed: Of the draws and the first places.
     """
@@ -90,7 +90,7 @@ class FedCor(Rule):
         self._rng.bit_generator.state = state["rng"]
 
     def _learn(self, changes: Mapping[str, float]) -> None:
-        if any(changes.values()):  # else nobody trained
+        if any(changes.values()):  # else no client trained
             self._history = [*self._history, dict(changes)][-HISTORY:]
             self._process.fit(self._history)
 

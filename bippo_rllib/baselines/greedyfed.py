@@ -1,4 +1,4 @@
-"""GreedyFed: everybody once, then the clients with the highest Shapley values. NumPy only."""
+"""GreedyFed: every client once, then the clients with the highest Shapley values. NumPy only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bippo_rllib.selection.info_entry import entry
 
 
 class GreedyFed(Rule):
-    """Tries every client once, in a random order, and then always takes those with the highest mean Shapley value.
+    """Tries every client once, in a random order, and then always picks the highest mean Shapley values.
 
     After Singhal, Pandey, Popovski, "Greedy Shapley Client Selection for Communication-Efficient Federated Learning"
     (IEEE Networking Letters 2024), arXiv:2312.09108, in the variant that averages a client's values over the rounds
@@ -21,18 +21,18 @@ class GreedyFed(Rule):
 
     Deviations:
 
-    * the value of a coalition is the mean accuracy on the clients' own test sets, as the environment rewards it, in the
-      place of the loss on validation data that the server holds;
+    * the value of a coalition is the mean accuracy on the clients' test sets, as the environment rewards it, not the
+      loss on validation data that the server holds;
     * values are rewards, which grow with the Shapley value but not in proportion to it;
-    * values are exact up to three participants and else the mean over drawn orders, as ``env.shapley_pairs`` says, in
-      the place of the publication's truncated Monte Carlo sampling;
-    * the budget takes the place of a number of clients: who does not fit is skipped, in both phases;
+    * values are exact up to three participants and else the mean over drawn orders, see ``env.shapley_pairs``,
+      where the publication samples by a truncated Monte Carlo method;
+    * a budget replaces the number of clients: clients that do not fit are skipped, in both phases;
     * a client whose training failed counts as tried, with a value of 0; one that joins later is tried as soon as it
       fits.
 
     Args:
-        reward_key: Info key of a client's own reward in the last step, None if it did not take part.
-        failed_key: Info key of a flag: it took part, but its work was lost.
+        reward_key: Info key of a client's reward in the last step, None if it did not participate.
+        failed_key: Info key of a flag: it participated, but its work was lost.
         seed: Of the random order.
     """
 

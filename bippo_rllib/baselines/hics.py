@@ -29,12 +29,12 @@ class HiCS(Rule):
 
     Deviations:
 
-    * all clients are ordered so, and the budget takes the place of a number of them: who does not fit is skipped;
+    * all clients are ordered so, and a budget replaces their number: clients that do not fit are skipped;
     * there are as many clusters as the cheapest clients that fit the budget, at least 2, where the published
       experiments have as many as clients in a round;
     * angles are those of the bias's update alone, not of the output layer's weights too;
-    * round 0, in which all train, takes the place of the first turn of everybody; who has no update, such as a client
-      that joined, comes first.
+    * round 0, in which all train, replaces the first turn of all clients; a client without an update, such as one that
+      joined, comes first.
 
     Args:
         rounds: Rounds in all, at least 1.
@@ -104,7 +104,7 @@ class HiCS(Rule):
         self._rng.bit_generator.state = state["rng"]
 
     def _drawn(self, clusters: np.ndarray, weighted_entropies: np.ndarray, sizes: np.ndarray) -> list[int]:
-        """All clients in the order drawn: a cluster that still has some, then one of its own."""
+        """Draws the order of all clients: a cluster with clients left, then one of them."""
         left = np.ones(len(clusters), dtype=bool)
         means = {int(c): float(weighted_entropies[clusters == c].mean()) for c in np.unique(clusters)}
         drawn = []
@@ -112,9 +112,9 @@ class HiCS(Rule):
             there = sorted({int(c) for c in clusters[left]})
             odds = np.exp(np.array([means[c] for c in there]) - max(means[c] for c in there))
             cluster = there[int(self._rng.choice(len(there), p=odds / odds.sum()))]
-            own = np.flatnonzero(left & (clusters == cluster))
-            shares = np.maximum(sizes[own], 1e-9)
-            client = int(self._rng.choice(own, p=shares / shares.sum()))
+            members = np.flatnonzero(left & (clusters == cluster))
+            shares = np.maximum(sizes[members], 1e-9)
+            client = int(self._rng.choice(members, p=shares / shares.sum()))
             left[client] = False
             drawn.append(client)
         return drawn

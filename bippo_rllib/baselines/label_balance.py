@@ -1,4 +1,4 @@
-"""Fed-CBS: clients whose labels together are mixed as everybody's. NumPy only."""
+"""Fed-CBS: selects clients whose labels together have the mixture of all labels. NumPy only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bippo_rllib.selection.set_score import SetScore
 
 
 class LabelBalance(SetScore):
-    """Scores a candidate by how evenly the labels of the clients picked and itself are mixed.
+    """Scores a candidate by how evenly the labels of the clients picked so far and itself are mixed.
 
     After Zhang, Li, Tang, Sun, Chen, Zhang, Chen, Chen, Li, "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism
     for Federated Learning via Class-Imbalance Reduction" (ICML 2023), arXiv:2209.15245. With ``q_n`` the samples of
@@ -24,12 +24,12 @@ class LabelBalance(SetScore):
 
     Deviations:
 
-    * in the place of ``1 / B`` stands the share of class b among all samples of the live clients, which is ``1 / B``
+    * ``1 / B`` is replaced by the share of class b among all samples of the live clients, which is ``1 / B``
       where classes are balanced over all, as the publication takes it;
     * the publication draws with probabilities in proportion to powers of ``1 / QCID``, and adds a bonus for the first
       pick of clients that were picked seldom; here each pick is drawn in proportion to ``exp(weight * z)``, ``z`` being
       the score standardised over the candidates, by the sampler ``odds``;
-    * the budget takes the place of a number of clients;
+    * a budget replaces the number of clients;
     * the publication's server has inner products of label counts under encryption; here it has the counts.
 
     Args:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.baselines.rule import Rule, numbers, payable
+from bippo_rllib.baselines.rule import Rule, affordable, numbers
 
 #: Updates whose median is the measure of others; rounds after which a client that was left out is tried again.
 RECENT, AGAIN = 20, 20
 
 
 class NormFilter(Rule):
-    """Draws at random among the clients whose last update was not much longer than others'.
+    """Selects clients at random, except those whose last update was much longer than the others'.
 
     After Wilhelm, Yilmaz, Kao, "Noise-aware Client Selection for carbon-efficient Federated Learning via Gradient Norm
     Thresholding" (2026), arXiv:2603.04194: probing rounds measure gradient norms, clients above a threshold count as
@@ -24,17 +24,17 @@ class NormFilter(Rule):
       0, in which all train, is the first probing round;
     * the threshold is ``threshold`` times the median of the last ``RECENT`` such norms, since norms fall as the model
       learns;
-    * who was left out is tried again ``AGAIN`` rounds after it was measured, at the cost of training it;
-    * the selection that goes on is random, within the budget. If no client below the threshold can be paid, all are
-      drawn from.
+    * a client that was left out is tried again ``AGAIN`` rounds after it was measured, at the cost of training it;
+    * the selection that goes on is random, within the budget. If no client below the threshold fits it, all
+      clients may be drawn.
 
     Args:
-        threshold: In the above, above 0; at least 1 with ``two_sided``.
+        threshold: Factor above, larger than 0; at least 1 with ``two_sided``.
         two_sided: Whether clients below the median over ``threshold`` are left out too. Not the publication's: with few
             local steps random labels make short updates, as on digits, and long ones only with many.
         norm_key: Info key of the norm of a client's update in the round after it trained, else None.
         size_key: Info key of its data size.
-        seed: Of the draws.
+        seed: Seed of the draws.
 
     Raises:
         ValueError: If the threshold is out of range.
@@ -63,18 +63,18 @@ class NormFilter(Rule):
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
-        """A random order of those that are not left out."""
+        """Draws a random order of the clients that are not left out."""
         needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
         norms = numbers(clients, infos, self._norm_key, needs) / numbers(clients, infos, self._size_key, needs)
         self._measure({client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if norm == norm})
         accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
         self._round += 1
-        if not (accepted & payable(costs, budget)).any():
+        if not (accepted & affordable(costs, budget)).any():
             accepted[:] = True
         return self._rng.permutation(np.flatnonzero(accepted)).tolist()
 
     def get_state(self) -> dict[str, Any]:
-        """Returns recent norms, who is left out until when, the round, and the generator's state."""
+        """Returns recent norms, until when clients are left out, the round, and the generator's state."""
         return {
             "recent": list(self._recent),
             "left_out_until": dict(self._left_out_until),

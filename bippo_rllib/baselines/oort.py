@@ -1,4 +1,4 @@
-"""Oort: clients in the order of how useful and how cheap they were, with exploration of those never tried."""
+"""Oort: orders clients by utility and cost, and explores clients that were never tried."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ WINDOW = 5
 
 
 class Oort:
-    """Orders clients as Oort's training selector, see ``OortRanking``. Pure NumPy.
+    """Orders clients as Oort's training selector does, see ``OortRanking``. Pure NumPy.
 
     Args:
-        seed: Of the draws' own generator.
+        seed: Seed of the generator of the draws.
     """
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:

@@ -15,7 +15,7 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
 class OortRanking(SuggestionConnector):
-    """Puts Oort's order of the clients in the place of their participation suggestions.
+    """Replaces participation suggestions by Oort's order of the clients.
 
     After Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI
     2021), arXiv:2010.06081, Algorithm 1, and the published code (github.com/SymbioticLab/Oort). Followed:
@@ -30,7 +30,7 @@ class OortRanking(SuggestionConnector):
     Deviations:
 
     * ``t`` is what a round costs, in the budget's unit, not how long it takes;
-    * the budget takes the place of a number of participants: a round has as many places as the cheapest clients that
+    * a budget replaces the number of participants: a round has as many places as the cheapest clients that
       fit, and picks that do not fit are skipped;
     * the utility of data is ``|B| * mean loss`` for the paper's ``|B| * sqrt(mean loss^2)``, since environments report
       mean losses; the two differ by how much losses vary among the samples of one client. The loss is that of the model
@@ -40,7 +40,7 @@ class OortRanking(SuggestionConnector):
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``greedy``. Needs in the batch:
     ``participation_suggestion`` of every agent. Needs in every agent's latest info: its size, its cost, the budget and
-    what it was granted in the last step; of those that were granted something, the loss. No other loss is looked at:
+    what it was granted in the last step; of those that were granted something, the loss. Other losses are not read:
     participants know theirs from training. Writes ``participation_suggestion``: ``N`` for the first of ``N`` agents
     down to 1 for the last.
 
@@ -49,12 +49,12 @@ class OortRanking(SuggestionConnector):
         size_key: Info key of its data size.
         cost_key: Info key of what it costs to train it.
         budget_key: Info key of what may be spent.
-        granted_key: Info key of what it was granted in the last step, above 0 if it took part.
-        failed_key: Info key of a flag: it took part, but its work was lost. Then it counts as not tried.
+        granted_key: Info key of what it was granted in the last step, above 0 if it participated.
+        failed_key: Info key of a flag: it participated, but its work was lost. Then it counts as not tried.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
-        seed: Seed of the draws' own generator.
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        seed: Seed of the generator of the draws.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class OortRanking(SuggestionConnector):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Records who took part in the last step, and ranks whatever the suggestions."""
+        """Records the participants of the last step, and ranks all clients; suggestions are not used."""
         clients = [self._client_of(agent_id) for agent_id in agents]
         sizes = finite_info_values(infos, agents, self._size_key, "OortRanking(size_key=...)")
         granted = finite_info_values(infos, agents, self._granted_key, "OortRanking(granted_key=...)")
@@ -95,7 +95,7 @@ class OortRanking(SuggestionConnector):
         return self.oort.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
         if state:
             self.oort.set_state(state)
 

@@ -1,4 +1,4 @@
-"""What the rules of published methods share: infos in, clients in the order to pick out. NumPy only."""
+"""Base of the rules of published methods: infos in, an order of clients out. NumPy only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bippo_rllib.selection.info_entry import entry
 
 
 class Rule(ABC):
-    """Says who is to be picked first, second, ... in every round, from what clients report.
+    """Orders the clients of a round by what they report; the first are picked first.
 
-    Rules know clients by name, the same for all stays of one. What does not fit the budget is skipped, so a rule may
-    order more clients than can be paid for.
+    Rules know clients by name; a client that returns keeps its name. Clients that do not fit the budget are skipped, so
+    that a rule may order more clients than the budget allows.
     """
 
     @abstractmethod
@@ -26,26 +26,26 @@ class Rule(ABC):
         """Orders the clients of one round; called once a round.
 
         Args:
-            clients: ``[N]`` names of those that may be picked.
+            clients: ``[N]`` names of the candidates.
             infos: ``[N]`` latest info of each.
-            costs: ``float64[N]`` of one round, at least 0; an infinite one is never paid.
-            budget: Of the round, in the unit of the costs; may be infinite.
+            costs: ``float64[N]`` cost of each, at least 0; one of infinite cost is never picked.
+            budget: Budget of the round, in the same unit; may be infinite.
 
         Returns:
-            Indices, first pick first; those left out are not picked, even if budget is left.
+            Indices, first pick first; clients without one are not picked, even if budget is left.
         """
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:
-        """Returns what it remembers from round to round, as plain Python and NumPy values."""
+        """Returns the state to keep from round to round, as plain Python and NumPy values."""
 
     @abstractmethod
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores a ``state`` that ``get_state`` returned."""
 
 
-def payable(costs: np.ndarray, budget: float) -> np.ndarray:
-    """Returns ``bool[N]``: who fits the budget alone."""
+def affordable(costs: np.ndarray, budget: float) -> np.ndarray:
+    """Returns ``bool[N]``: clients that fit the budget on their own."""
     return np.isfinite(costs) & (costs <= budget * (1.0 + BUDGET_TOLERANCE))
 
 
@@ -53,7 +53,7 @@ def scores_in_order(order: Sequence[int], num_clients: int) -> np.ndarray:
     """Returns the scores with which the sampler ``greedy`` picks in this order.
 
     Returns:
-        ``float64[num_clients]``, the highest for the first, ``-inf`` for those that are not in it.
+        ``float64[num_clients]``, the highest for the first, ``-inf`` for clients that are not in it.
     """
     scores = np.full(num_clients, -np.inf)
     scores[list(order)] = np.arange(len(order), 0, -1)
@@ -67,7 +67,7 @@ def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str
         clients: ``[N]`` names, for the error.
         infos: ``[N]`` infos.
         key: Info key.
-        needs: What needs it and how to get it, for the error.
+        needs: End of the error message: what needs the key, and how to get it.
 
     Raises:
         ValueError: If an info lacks the key or has no finite number there.

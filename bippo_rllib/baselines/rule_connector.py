@@ -1,4 +1,4 @@
-"""A rule as a piece of RLlib's module-to-env pipeline."""
+"""A rule as a connector of RLlib's module-to-env pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
 class RuleConnector(SuggestionConnector):
-    """Puts the order of a ``Rule`` in the place of the participation suggestions.
+    """Replaces the participation suggestions by the order of a ``Rule``.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``greedy``, which picks in that
     order. An agent whose suggestion is ``-inf``, no candidate, is not shown to the rule.
@@ -24,8 +24,8 @@ class RuleConnector(SuggestionConnector):
         cost_key: Info key of what it costs to train an agent.
         budget_key: Info key of what may be spent.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
-        input_observation_space: As for every connector.
-        input_action_space: As for every connector.
+        input_observation_space: See ``ConnectorV2``.
+        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -44,29 +44,29 @@ class RuleConnector(SuggestionConnector):
 
     @property
     def rule_name(self) -> str:
-        """The rule's."""
+        """Name of the rule."""
         return type(self.rule).__name__
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Ranks the candidates as the rule orders them."""
+        """Returns scores in the order of the rule."""
         candidates = np.flatnonzero(np.asarray(suggestions) > -np.inf)
         scores = np.full(len(agents), -np.inf)
         if candidates.size:
-            asked = [agents[i] for i in candidates.tolist()]
-            costs = info_values(infos, asked, self._cost_key, "RuleConnector(cost_key=...)")
-            budget = float(info_values(infos, asked[:1], self._budget_key, "RuleConnector(budget_key=...)")[0])
-            clients = [self._client_of(agent) for agent in asked]
-            order = self.rule.order(clients, [infos[agent] for agent in asked], costs, budget)
-            scores[candidates] = scores_in_order(order, len(asked))
+            names = [agents[i] for i in candidates.tolist()]
+            costs = info_values(infos, names, self._cost_key, "RuleConnector(cost_key=...)")
+            budget = float(info_values(infos, names[:1], self._budget_key, "RuleConnector(budget_key=...)")[0])
+            clients = [self._client_of(agent) for agent in names]
+            order = self.rule.order(clients, [infos[agent] for agent in names], costs, budget)
+            scores[candidates] = scores_in_order(order, len(names))
         return scores
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """What the rule remembers."""
+        """Returns the state of the rule."""
         return self.rule.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``; RLlib may pass an empty state, which changes nothing."""
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
         if state:
             self.rule.set_state(state)

@@ -18,7 +18,7 @@ from bippo_rllib.policies.agents import CENTRAL, policy_of
 
 
 def central_policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
-    """Every agent acts with the central policy."""
+    """Returns the central policy for every agent."""
     return CENTRAL
 
 
@@ -38,23 +38,23 @@ class CentralPPOConfig(BippoConfig):
         self.policy_mapping_fn = central_policy_of
 
     def training(self, *, shared_observations: int = NotProvided, **kwargs: Any) -> CentralPPOConfig:
-        """As ``BippoConfig.training``, with one more setting.
+        """Sets ``BippoConfig.training``'s settings and one more.
 
         Args:
             shared_observations: Leading entries of an observation that are the same for all agents; the network sees
                 them once. FederatedRounds has one, the mean accuracy.
-            **kwargs: As there.
+            **kwargs: See ``BippoConfig.training``.
         """
         super().training(**kwargs)
         return self._set(shared_observations=shared_observations)
 
     @property
     def client_of(self) -> Callable[[Any], str]:
-        """Agent id -> the client, as all have one policy."""
+        """Maps an agent id to its client, since all agents have one policy."""
         return policy_of
 
     def validate(self) -> None:
-        """As ``BippoConfig.validate``; the policy and the runner are fixed.
+        """Overrides ``BippoConfig.validate`` to require the central policy and a central env runner.
 
         Raises:
             ValueError: Naming the setting, its value and the remedy.
@@ -73,11 +73,11 @@ class CentralPPOConfig(BippoConfig):
             )
 
     def get_default_learner_class(self) -> type:
-        """``CentralLearner``."""
+        """Returns ``CentralLearner``."""
         return CentralLearner
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """``CentralPolicy``."""
+        """Returns the specification of a ``CentralPolicy``."""
         return RLModuleSpec(module_class=CentralPolicy)
 
     def _multi_rl_module_spec(self, pairs: dict[str, tuple[Any, Any]], seed: int) -> MultiRLModuleSpec:

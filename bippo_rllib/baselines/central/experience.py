@@ -1,4 +1,4 @@
-"""What the central network learns from: one policy over all clients, a sample for each that took part."""
+"""Experience of the central network: one policy over all clients, a sample for each participant."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SLOT = torch.zeros(1, dtype=torch.int64)
 
 @dataclass(frozen=True)
 class CentralStep(Step):
-    """What the central network learns from: the agents are all that were live in the round.
+    """Experience of the central network: the A agents are all live ones.
 
-    ``log_probs`` are log pi(n | s) of each agent n, whatever was picked before it.
+    ``log_probs`` are log pi(n | s) of each agent n, without regard to earlier picks.
     """
 
-    generation: int  #: which network acted, see ``CentralPolicy.set_clients``
+    generation: int  #: number of the network that acted, see ``CentralPolicy.set_clients``
     participated: np.ndarray  #: ``bool[A]``
     reward: float  #: mean over the participants
 
     @property
     def num_participants(self) -> int:
-        """Agents that took part."""
+        """Number of participants."""
         return int(self.participated.sum())
 
 
@@ -37,7 +37,7 @@ class CentralBatch(ParticipationBatch):
     """K rounds as one sequence of joint states, P = 1; every participant is a sample, with its round's advantage."""
 
     rounds: Tensor  #: ``int64[S]`` the samples' rounds, from 0
-    clients: Tensor  #: ``int64[S]`` who took part in them, in agent order
+    clients: Tensor  #: ``int64[S]`` participants of the rounds, in agent order
 
     def log_probs_of(self, logits: Tensor) -> Tensor:
         """See ``ParticipationBatch``; log pi(n | s) of the softmax over all N clients."""

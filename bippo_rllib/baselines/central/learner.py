@@ -1,4 +1,4 @@
-"""The learner of the central network: buffers rounds, updates when enough of them wait."""
+"""The learner of the central network: buffers rounds, and updates when there are enough."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class CentralLearner(StepLearner[CentralStep]):
 
     @property
     def policy_shape(self) -> PolicyShape:
-        """The network's clients, and how large it is."""
+        """Clients and size of the network."""
         layout = self.policy.layout
         return PolicyShape(self.policy.clients, layout.obs_dim, layout.hidden_size, central=True)
 
     def configure_optimizers(self) -> None:
-        """Adam of one row, and an empty buffer of rounds."""
+        """Makes Adam for one row, and an empty buffer of rounds."""
         self._generation = self.policy.generation
         self.adam = StackedAdam(1, self.policy.layout.size)
         self._rounds: list[CentralStep] = []
@@ -48,7 +48,7 @@ class CentralLearner(StepLearner[CentralStep]):
 
     def _store(self, step: CentralStep) -> None:
         if step.generation != self.policy.generation or not self.should_module_be_updated(CENTRAL):
-            return  # it was another network that acted
+            return  # another network acted
         if step.num_participants:
             self._rounds.append(step)
             self._ends.append(False)
@@ -71,7 +71,7 @@ class CentralLearner(StepLearner[CentralStep]):
         return [CENTRAL]
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """See ``StepLearner.check_state``: it must be of a central network of the same size, for whichever clients."""
+        """See ``StepLearner.check_state``: the state must be one of a central network of the same size."""
         if BUFFER in state and "generation" not in state[BUFFER]:
             raise ValueError("the checkpoint has a policy for each agent, this algorithm one central network")
         if CENTRAL in state.get(COMPONENT_RL_MODULE, {}):

@@ -29,20 +29,20 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
     """Actor ``joint_dim -> hidden -> N`` with a softmax over the N live clients, critic ``joint_dim -> hidden -> 1``.
 
     A client's probability is its participation suggestion. Inputs and outputs are tied to the clients there are, so a
-    client that joins or leaves needs another network: ``set_clients`` then starts over (paper, section 5.5).
+    client that joins or leaves needs another network: ``set_clients`` then initialises one (paper, section 5.5).
 
     ``model_config`` keys: ``hidden_size``, ``seed``, ``shared_observations`` (leading entries of an observation that
     are the same for all agents).
 
     Attributes:
         clients: Clients the network is for, in agent order; none before the first ``set_clients``.
-        generation: How often it has started over.
-        layout: What lies where in ``flat``.
+        generation: Number of initialisations.
+        layout: Layout of ``flat``.
         flat: ``[1, size]`` all parameters; those of ``actor`` and ``critic`` are views of it.
     """
 
     def setup(self) -> None:
-        """Checks the spaces; the network itself waits for its clients."""
+        """Checks the spaces; ``set_clients`` makes the network."""
         self._obs_dim = flat_observation_size(self.observation_space, self.action_space)
         self._shared = self.model_config["shared_observations"]
         if self._shared > self._obs_dim:
@@ -57,7 +57,7 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
             self._start_over(tuple(clients))
 
     def act(self, observations: np.ndarray) -> dict[str, np.ndarray]:
-        """One forward pass.
+        """Runs one forward pass.
 
         Args:
             observations: ``float32[N, obs_dim]`` in agent order.
@@ -75,17 +75,17 @@ class CentralPolicy(TorchRLModule, ValueFunctionAPI):
         return {column: tensor[0].numpy() for column, tensor in outputs.items()}
 
     def compute_values(self, batch: Mapping[str, Any], embeddings: Any = None) -> Tensor:
-        """V of each joint state: observations ``[B, N, obs_dim]`` -> ``[B]``."""
+        """Computes V of each joint state: observations ``[B, N, obs_dim]`` -> ``[B]``."""
         return critic_values(self._parameter_views(), self._joint(batch).unsqueeze(0))[0]
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The network's clients, and its parameters as arrays."""
+        """Returns the network's clients, and its parameters as arrays."""
         views = self._parameter_views()
         parameters = {name: tensor[0].numpy().copy() for name, tensor in views.items()}
         return {"clients": list(self.clients), "generation": self.generation, "parameters": parameters}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``, whichever clients it was for.
+        """Restores a state that ``get_state`` returned, of any clients.
 
         Raises:
             ValueError: If it is of another hidden size or observation length.

@@ -233,16 +233,16 @@ def test_macs_of_the_real_modules(ray_session):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda c: c.multi_agent(policies={"a"}), "has the one policy 'central'"),
         (lambda c: c.training(shared_observations=-1), "shared_observations is -1"),
         (lambda c: c.env_runners(env_runner_cls=EpisodeEnvRunner), "one pass"),
     ],
 )
-def test_what_it_cannot_do_is_refused(change, said):
+def test_what_it_cannot_do_is_refused(change, message):
     config = change(build())
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         config.validate()
 
 

@@ -97,7 +97,14 @@ def test_golden_suggestions():
     assert with_prior(suggestions, z, weight=-2.0, gain=0.0)[:3] == pytest.approx([0.11920, 0.73106, 0.5], abs=1e-5)
 
 
-def test_nobody_becomes_certain():
+def test_policies_can_be_limited_to_lowering_a_clients_chances():
+    suggestions = np.array([0.9, 0.2])
+    z = np.array([0.5, 0.0])
+    # 0.9 counts as 0.5: sigmoid(2 * 0.5) = 0.73106; 0.2 stays.
+    assert with_prior(suggestions, z, weight=2.0, gain=1.0, only_lowers=True) == pytest.approx([0.73106, 0.2], abs=1e-5)
+
+
+def test_no_suggestion_becomes_certain():
     extremes = with_prior(np.array([0.0, 1.0, 0.0, 1.0]), np.array([9.0, -9.0, -1e9, 1e9]), weight=2.0, gain=1.0)
     assert ((extremes > 0.0) & (extremes < 1.0)).all()
     assert extremes[0] > 0.5 > extremes[1]  # a certain actor does not silence the prior
