@@ -57,7 +57,7 @@ def test_training_labels_of_the_named_and_nothing_else(partition):
     data = load_dataset("digits")
     clean, noisy = dealt(partition=partition), dealt(partition=partition, noisy_clients=(1, 3), label_noise=0.5)
     before, after = gather(data, clean), gather(data, noisy)
-    assert (before.test.labels == after.test.labels).all() and (before.train.images == after.train.images).all()
+    assert (before.test.labels == after.test.labels).all() and (before.train.inputs == after.train.inputs).all()
     assert clean.labels == noisy.labels
     ends = np.cumsum(before.train.sizes)[:-1]
     for client, (old, new) in enumerate(zip(*(np.split(s.train.labels, ends) for s in (before, after)), strict=True)):
