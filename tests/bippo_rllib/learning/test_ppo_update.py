@@ -214,3 +214,31 @@ def test_a_row_is_a_state_dict():
     assert LAYOUT.size == 5 * 128 + 128 + 2 * 128 + 2 + 5 * 128 + 128 + 128 + 1
     with pytest.raises(ValueError, match="expected"):
         LAYOUT.row({name: tensor for name, tensor in state.items() if name != "actor.2.bias"})
+
+
+def updated(bias: float = 0.0, rewards: tuple[float, float] = (0.0, 0.0), **settings) -> torch.Tensor:
+    """One policy after an update on two steps; ``bias`` is what its actor adds to the logit of participating."""
+    stack = new_stack(1)
+    LAYOUT.views(stack)["actor.2.bias"][0, 1] += bias
+    adam, buffer = new_adam(stack), ParticipationBuffer(1, 2, OBS_DIM)
+    observation = np.full((1, OBS_DIM), 0.5, np.float32)
+    for reward in rewards:
+        log_probs = acted_log_probs(stack, observation)
+        buffer.add(np.array([0]), observation, observation, log_probs, np.array([reward], np.float32))
+    update_policies(stack, LAYOUT, adam, buffer.take_full(), PPOSettings(use_critic=False, **settings))
+    return stack
+
+
+@pytest.mark.parametrize("bias", [-2.0, 2.0])
+def test_the_entropy_bonus_makes_a_policy_less_certain(bias):
+    observation = torch.full((1, 1, OBS_DIM), 0.5)
+    before, after = (
+        actor_logits(LAYOUT.views(updated(bias, entropy_coeff=coefficient)), observation)[0, 0]
+        for coefficient in (0.0, 0.5)
+    )
+    assert (after[1] - after[0]).abs() < (before[1] - before[0]).abs()
+
+
+def test_gradients_shorter_than_the_limit_are_not_scaled():
+    plain, lax, strict = (updated(rewards=(1.0, 0.0), grad_clip=limit) for limit in (None, 1e9, 1e-9))
+    assert torch.equal(plain, lax) and not torch.equal(plain, strict)

@@ -207,3 +207,11 @@ def test_both_runners_and_a_restored_run_select_the_same(tmp_path, ray_session):
 def test_a_bad_number_of_candidates_is_refused(value):
     with pytest.raises(ValueError, match=f"candidates is {value}; it must be an integer of at least 1$"):
         config(value).validate()
+
+
+@pytest.mark.parametrize(("explore", "epsilon"), [({}, 0.5), ({"explore": None}, 0.5), ({"explore": False}, 1.0)])
+def test_the_sampler_explores_unless_explore_is_false(explore, epsilon):
+    sampler = BudgetSampler(epsilon_decay=0.5, seed=0)
+    infos = infos_of()
+    BudgetSamplerConnector(sampler)(rl_module=None, batch=columns_of(infos), episodes=[Episode(infos)], **explore)
+    assert sampler.epsilon == epsilon

@@ -59,6 +59,7 @@ def test_without_weight_it_changes_nothing(clients, seed):
 
 def test_who_is_unknown_counts_as_the_average():
     np.testing.assert_allclose(standardised(np.array([1.0, np.nan, 3.0])), [-1.0, 0.0, 1.0])
+    np.testing.assert_allclose(standardised(np.array([1.0, 1.0001])), [-1.0, 1.0])
     for values in ([np.nan, np.nan], [0.1 + 0.2, 0.3], [2.0]):
         assert standardised(np.array(values)).tolist() == [0.0] * len(values)
 
@@ -99,6 +100,9 @@ def test_profiles_are_replaced_and_scaled_as_updates_get_shorter():
     assert [profiles[c].tolist() for c in "abcde"] == [[4, 0], [4, 0], [2, 0], [4, 0], [1, 0]]
     score.observe(clients, infos_of([None, 2 * one, None, None, None], [1] * 5))  # lengths 1, 1, 1, 2: median 1
     assert score.get_state()["profiles"]["b"].tolist() == [8.0, 0.0]
+    for _ in range(5):
+        score.observe(clients, infos_of([one] * 5, [1] * 5))
+    assert len(score.get_state()["recent"]) == 20
 
 
 def test_a_client_without_a_profile_is_neither_preferred_nor_put_back():
