@@ -127,5 +127,8 @@ def paper_figure(
     figure = Figure(figsize=size_in, dpi=300, layout="constrained")
     axes = figure.add_subplot()
     draw_accuracy(axes, rows, methods=methods, band=band, target=target, window=window_of(rows))
-    axes.legend(frameon=False, fontsize=8, handlelength=3)
+    axes.set_xlabel("FL round", fontsize=8)
+    axes.set_ylabel("accuracy (%)", fontsize=8)  # what it is the mean of is for the caption
+    axes.tick_params(labelsize=8)
+    axes.legend(frameon=False, fontsize=7, handlelength=3)
     return figure
