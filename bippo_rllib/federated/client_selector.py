@@ -16,6 +16,7 @@ from bippo_rllib.federated.learning import learned, take_over
 from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.observing import observe
 from bippo_rllib.federated.prediction import Prediction, predict
+from bippo_rllib.federated.ranking import OortRanking
 from bippo_rllib.federated.reports import Reports, check_name
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import check_set_score_sampler
@@ -130,6 +131,12 @@ class ClientSelector:
         """Numbers in the update profiles that it selects by, 64 before the first one; None if it reads none."""
         matching = self._parts.matching
         return None if matching is None else matching.profile_size or PROFILE_SIZE
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether clients have to report a ``loss``, as ``oort`` and ``poc`` need it."""
+        keys = {getattr(self._parts.prior, "key", ""), getattr(self._parts.ranking, "key", "")}
+        return "loss" in keys or isinstance(self._parts.ranking, OortRanking)
 
     def add(self, client: Hashable) -> None:
         """Gives a client a fresh policy, the one that training would start it with, unless it has one.

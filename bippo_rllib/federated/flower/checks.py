@@ -23,10 +23,11 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
         ValueError: Naming what they need; in one line.
         ImportError: If another package called ``envs`` hides what is needed; in one line.
     """
+    report = ClientReport(0.5, 1, 0.0, loss=1.0 if selector.needs_loss else None)
     try:
-        selector.suggestions({client: ClientReport(0.5, 1, 0.0) for client in selector.policy_ids[:1]}, 0.0)
+        selector.suggestions(dict.fromkeys(selector.policy_ids[:1] or ["client_000"], report), 0.0)
     except ValueError as error:
-        raise ValueError(f"nodes report accuracy, samples and cost; the selector needs more: {error}") from error
+        raise ValueError(f"nodes report accuracy, loss, samples and cost; the selector needs more: {error}") from error
     if selector.profile_size is not None:
         shared("rules.update_sketch")
     if learns and selector.reward is not None:

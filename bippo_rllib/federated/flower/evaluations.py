@@ -29,6 +29,7 @@ class Evaluations:
         grid: The nodes.
         timeout: Seconds to wait for replies; None for no limit.
         config: What every evaluation is sent.
+        needs_loss: Whether clients have to report a loss.
 
     Attributes:
         strategy: What configures evaluations.
@@ -42,9 +43,12 @@ class Evaluations:
         grid: Grid,
         timeout: float | None,
         config: ConfigRecord,
+        *,
+        needs_loss: bool = False,
     ) -> None:
         self.strategy, self._client_of = strategy, client_of
         self._grid, self._timeout, self._config = grid, timeout, config
+        self._needs_loss = needs_loss
         self.latest = NodeReports()
 
     def evaluate(self, server_round: int, arrays: ArrayRecord) -> NodeReports:
@@ -56,7 +60,7 @@ class Evaluations:
 
     def read(self, replies: Iterable[Message]) -> NodeReports:
         """Returns what is in the replies to an evaluation."""
-        return NodeReports.of(replies, self._client_of, self.latest.node_ids)
+        return NodeReports.of(replies, self._client_of, self.latest.node_ids, needs_loss=self._needs_loss)
 
     def keep(self, server_round: int, evaluation: NodeReports) -> None:
         """Takes the evaluation after a round as the latest, unless it has no reports; warns of what cannot be used."""

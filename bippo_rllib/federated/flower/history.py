@@ -26,7 +26,7 @@ class History(Sequence[Record]):
     - ``client``: its id, as text unless it is a whole number;
     - ``cost_j``: joules that training it in this round costs;
     - ``accuracy``: of the model after the round; None if the client did not evaluate it;
-    - ``suggestion``: what the selector picked by; None in round 0;
+    - ``suggestion``: what the selector picked by; None in round 0, and if a ranking left it out;
     - ``selected``, ``trained``: whether it was sent the training, and whether its reply was averaged;
     - ``effect``: on the mean accuracy; None where it was not measured.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +14,11 @@ from bippo_rllib.federated.reports import ClientReport, check_name, checked_numb
 from bippo_rllib.policies.agents import policy_of
 
 #: What a node puts into the MetricRecord of its reply to an evaluation. ``client-id`` may be left out, or be a name in
-#: a ConfigRecord of the reply, since a MetricRecord holds numbers.
-ACCURACY, SAMPLES, COST, CLIENT = "accuracy", "num-train-examples", "cost-j", "client-id"
+#: a ConfigRecord of the reply, since a MetricRecord holds numbers. ``loss`` is read for selectors that need it.
+ACCURACY, SAMPLES, COST, LOSS, CLIENT = "accuracy", "num-train-examples", "cost-j", "loss", "client-id"
 
 #: Lowest and highest value of each.
-LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.NUM_SAMPLES, COST: reports.COST_J}
+LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.NUM_SAMPLES, COST: reports.COST_J, LOSS: (0.0, math.inf)}
 
 #: By how much an accuracy may leave [0, 1], as a mean in float32 does.
 ROUNDING = 1e-6
@@ -68,6 +69,8 @@ class NodeReports:
         replies: Iterable[Message],
         client_of: Callable[[int, Mapping[str, Any]], Any],
         known: Mapping[Any, int],
+        *,
+        needs_loss: bool = False,
     ) -> NodeReports:
         """Reads the replies; one that cannot be used costs the other nodes nothing.
 
@@ -75,7 +78,9 @@ class NodeReports:
             replies: To an evaluation, of one node each.
             client_of: Node id and metrics -> client.
             known: The node of each client so far. Of two nodes that reply as one client, the known one is believed.
+            needs_loss: Whether a reply without a ``loss`` cannot be used.
         """
+        keys = [key for key in LIMITS if key != LOSS or needs_loss]
         result = cls()
         by_policy: dict[str, list[tuple[Any, ClientReport, int]]] = {}
         metrics: dict[int, Mapping[str, Any]] = {}
@@ -86,7 +91,7 @@ class NodeReports:
                 continue
             metrics[node_id] = _entries(reply)
             try:
-                client, report = _read(node_id, metrics[node_id], client_of)
+                client, report = _read(node_id, metrics[node_id], client_of, keys)
                 by_policy.setdefault(policy_of(client), []).append((client, report, node_id))
             except ValueError as error:
                 result.refused[node_id] = str(error)
@@ -124,10 +129,13 @@ def _entries(reply: Message) -> Mapping[str, Any]:
 
 
 def _read(
-    node_id: int, metrics: Mapping[str, Any], client_of: Callable[[int, Mapping[str, Any]], Any]
+    node_id: int,
+    metrics: Mapping[str, Any],
+    client_of: Callable[[int, Mapping[str, Any]], Any],
+    keys: Sequence[str],
 ) -> tuple[Hashable, ClientReport]:
     """The client and its report; a ValueError says what is wrong with them, without naming the node."""
-    if missing := [key for key in LIMITS if key not in metrics]:
+    if missing := [key for key in keys if key not in metrics]:
         raise ValueError(
             f"replied without {', '.join(missing)}; its MetricRecord has {', '.join(metrics) or 'nothing'}"
         )
@@ -138,8 +146,8 @@ def _read(
     except Exception as error:  # of a user's function, whichever it is
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"has no client: {kind}{error}") from error
-    accuracy, samples, cost = (_number(node_id, metrics[key], key) for key in LIMITS)
-    return client, ClientReport(accuracy, int(samples), cost)
+    found = {key: _number(node_id, metrics[key], key) for key in keys}
+    return client, ClientReport(found[ACCURACY], int(found[SAMPLES]), found[COST], found.get(LOSS))
 
 
 def _number(node_id: int, value: Any, key: str) -> float:

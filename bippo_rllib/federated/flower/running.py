@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,13 +78,18 @@ class Round:
                 "client": client if isinstance(client, int | str) else str(client),
                 "cost_j": report.cost_j,
                 "accuracy": after.reports[client].accuracy if client in after.reports else None,
-                "suggestion": self.suggestions.get(client),
+                "suggestion": _finite(self.suggestions.get(client)),
                 "selected": client in self.selected,
                 "trained": client in self.trained,
                 "effect": effects.get(client),
             }
             for client, report in sorted(self.reports.items(), key=lambda item: str(item[0]))
         ]
+
+
+def _finite(suggestion: float | None) -> float | None:
+    """JSON has no infinity, by which a ranking marks clients that are no candidates."""
+    return suggestion if suggestion is not None and math.isfinite(suggestion) else None
 
 
 @dataclass

@@ -59,7 +59,7 @@ class SavedRun:
             "trained": self.state.trained,
             "has_model": self.state.has_model,
             "profiles": self.state.profiles,
-            "reports": {c: [r.accuracy, r.num_samples, r.cost_j] for c, r in latest.reports.items()},
+            "reports": {c: [r.accuracy, r.num_samples, r.cost_j, r.loss] for c, r in latest.reports.items()},
             "node_ids": latest.node_ids,
             "metrics": {client: dict(metrics) for client, metrics in latest.metrics.items()},
             "batteries_j": self.batteries_j,

@@ -120,7 +120,8 @@ class BudgetedStrategy(Strategy):
             ValueError: In the first round, if nodes reply to the evaluation and no reply can be used.
         """
         config = ConfigRecord() if evaluate_config is None else evaluate_config
-        evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config)
+        needs_loss = self.selector.needs_loss
+        evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config, needs_loss=needs_loss)
         state = self._checkpoints.start(initial_arrays)
         run = self._run = Running(evaluations, state, state.round)
         evaluations.latest = state.latest
