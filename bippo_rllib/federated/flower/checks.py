@@ -8,6 +8,7 @@ from flwr.serverapp.strategy import FedXgbCyclic, Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
 from bippo_rllib.federated.environment import shared
+from bippo_rllib.federated.flower.coalition_models import steps_on_server
 from bippo_rllib.federated.flower.inner_strategies import adds_noise, inner_strategies
 from bippo_rllib.federated.reports import ClientReport
 
@@ -52,17 +53,22 @@ def check_strategy(strategy: Strategy, *, effects: bool) -> None:
         ValueError: Naming the strategy, what is wrong and the remedy; in one line.
     """
     for inner in inner_strategies(strategy):
-        _check_selects_nobody(inner)
+        _check_selects_none(inner)
         if effects and adds_noise(inner):
             raise ValueError(
                 f"learn='effects' sends one model per participant to all nodes beside the one that "
                 f"{type(inner).__name__} protects; choose learn='accuracies' or None"
             )
+        if effects and inner is not strategy and steps_on_server(inner):
+            raise ValueError(
+                f"learn='effects' averages as {type(inner).__name__} does before its optimiser's step, which "
+                f"{type(strategy).__name__} around it hides; choose learn='accuracies' or None"
+            )
     if effects:
         _check_copies(strategy)
 
 
-def _check_selects_nobody(strategy: Strategy) -> None:
+def _check_selects_none(strategy: Strategy) -> None:
     name = type(strategy).__name__
     if isinstance(strategy, FedXgbCyclic):
         raise ValueError(f"{name} trains its clients in turn, one a round, which leaves nothing to select")

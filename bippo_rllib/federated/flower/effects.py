@@ -76,7 +76,7 @@ def shapley(
 
 
 class _Evaluations:
-    """Reports of each coalition's model, which is made and evaluated when it is first asked for."""
+    """Reports of each coalition's model, which is made and evaluated on first use."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ def aggregated(
 
 
 def evaluated(strategy: Strategy, server_round: int, replies: list[Message]) -> MetricRecord | None:
-    """Returns the strategy's metrics of an evaluation; None where it fails, since no metrics are worth a model."""
+    """Returns the strategy's metrics of an evaluation; None where it fails."""
     try:
         return strategy.aggregate_evaluate(server_round, replies)
     except Exception as error:  # of what nodes reply or of a user's function

@@ -230,7 +230,7 @@ class BudgetedStrategy(Strategy):
         )
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Returns the inner strategy's metrics of the replies that can be used; the selector is told of the round."""
+        """Returns the inner strategy's metrics of the replies that can be used, and updates the selector."""
         run, now, replies = self._running(), self._round(), list(replies)
         evaluation = run.evaluations.read(replies)
         run.evaluations.keep(now.number, evaluation)

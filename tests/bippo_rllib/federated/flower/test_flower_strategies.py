@@ -133,6 +133,22 @@ def test_what_cannot_be_combined_is_refused_by_name_before_it_starts(strategy, s
     assert text in str(raised.value) and "\n" not in str(raised.value)
 
 
+class Wrapper(fl.FedAvg):
+    """A user's strategy around another one."""
+
+    def __init__(self, strategy):
+        super().__init__()
+        self.strategy = strategy
+
+
+@pytest.mark.parametrize("name", ON_SERVER)
+def test_an_optimiser_inside_a_users_wrapper_does_not_go_with_effects(name):
+    with pytest.raises(ValueError, match=f"averages as {name} does before its optimiser's step, which Wrapper"):
+        budgeted(Wrapper(STRATEGIES[name]()), learn="effects")
+    budgeted(Wrapper(STRATEGIES[name]()), learn="accuracies")
+    budgeted(Wrapper(fl.FedProx()), learn="effects")
+
+
 def test_a_strategy_that_cannot_be_copied_does_not_learn_from_effects():
     strategy = fl.FedAvg()
     strategy.lock = threading.Lock()
