@@ -18,7 +18,7 @@ COMMANDS = {
     "tune": ("experiments.tune_bippo", "experiments.tune_bippo", "compares client selection methods on equal joules"),
     "report": ("experiments.report.command", "experiments.report", "tables, report.md and figures of a study"),
     "export": ("bippo_rllib.export", "bippo_rllib.export", "writes the trained selector of a trial as one file"),
-    "benchmark": ("experiments.benchmark.command", "experiments.benchmark", "what a round costs on this machine"),
+    "benchmark": ("experiments.benchmark.__main__", "experiments.benchmark", "what a round costs on this machine"),
 }
 
 

@@ -8,54 +8,40 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_EVALUATION_BATCH = 500
+
+def train(model: nn.Module, images: Tensor, labels: Tensor, epochs: int, batch_size: int, lr: float) -> None:
+    """Trains the model in place by local SGD, the samples shuffled in every epoch."""
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, fused=True)
+    for _ in range(epochs):
+        order = torch.randperm(len(labels), device=labels.device)
+        batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
+        for batch_images, batch_labels in batches:
+            optimizer.zero_grad(set_to_none=True)
+            functional.cross_entropy(model(batch_images), batch_labels).backward()
+            optimizer.step()
 
 
-class BareLoop:
-    """Local SGD of some clients from common weights, their average, and its accuracy on all test samples.
+def train_round(
+    model: nn.Module, clients: Sequence[tuple[Tensor, Tensor]], epochs: int, batch_size: int, lr: float
+) -> None:
+    """Trains each client from the model's weights; the model then holds the average by data size.
 
     Args:
-        model: The network; it is trained in place.
-        clients: Images (in [-1, 1]) and labels of the clients that train.
-        test: Images and labels of all clients' test sets.
+        model: The network, channels-last.
+        clients: Images (in [-1, 1], channels-last) and labels of each.
+        epochs: Local epochs.
+        batch_size: Samples in a step.
+        lr: Learning rate.
     """
-
-    def __init__(self, model: nn.Module, clients: Sequence[tuple[Tensor, Tensor]], test: tuple[Tensor, Tensor]) -> None:
-        layout = torch.channels_last
-        self._model = model.to(memory_format=layout)
-        self._clients = [(images.contiguous(memory_format=layout), labels) for images, labels in clients]
-        self._test = (test[0].contiguous(memory_format=layout), test[1])
-
-    def round(self, epochs: int, batch_size: int, lr: float) -> float:
-        """One round; the model then holds the average. Returns the accuracy over all test samples."""
-        start = {name: value.clone() for name, value in self._model.state_dict().items()}
-        averaged = [name for name, value in start.items() if value.is_floating_point()]
-        total = {**start, **{name: torch.zeros_like(start[name]) for name in averaged}}
-        samples = sum(len(labels) for _, labels in self._clients)
-        for images, labels in self._clients:
-            self._model.load_state_dict(start)
-            self._train(images, labels, epochs, batch_size, lr)
-            trained = self._model.state_dict()
-            for name in averaged:
-                total[name] += trained[name] * (len(labels) / samples)
-        self._model.load_state_dict(total)
-        return self._accuracy()
-
-    def _train(self, images: Tensor, labels: Tensor, epochs: int, batch_size: int, lr: float) -> None:
-        self._model.train()
-        optimizer = torch.optim.SGD(self._model.parameters(), lr=lr, fused=True)
-        for _ in range(epochs):
-            order = torch.randperm(len(labels), device=labels.device)
-            batches = zip(images[order].split(batch_size), labels[order].split(batch_size), strict=True)
-            for batch_images, batch_labels in batches:
-                optimizer.zero_grad(set_to_none=True)
-                functional.cross_entropy(self._model(batch_images), batch_labels).backward()
-                optimizer.step()
-
-    @torch.no_grad()
-    def _accuracy(self) -> float:
-        self._model.eval()
-        images, labels = self._test
-        pairs = zip(images.split(_EVALUATION_BATCH), labels.split(_EVALUATION_BATCH), strict=True)
-        correct = sum(int((self._model(batch).argmax(dim=1) == expected).sum()) for batch, expected in pairs)
-        return correct / len(labels)
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    averaged = [name for name, value in start.items() if value.is_floating_point()]
+    total = {**start, **{name: torch.zeros_like(start[name]) for name in averaged}}
+    samples = sum(len(labels) for _, labels in clients)
+    for images, labels in clients:
+        model.load_state_dict(start)
+        train(model, images, labels, epochs, batch_size, lr)
+        trained = model.state_dict()
+        for name in averaged:
+            total[name] += trained[name] * (len(labels) / samples)
+    model.load_state_dict(total)

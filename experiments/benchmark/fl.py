@@ -1,151 +1,115 @@
-"""``python -m experiments.benchmark fl``: our FL round beside a bare PyTorch loop of the same work, in the same run."""
+"""``bippo benchmark fl``: a round of federated training in our executors, beside a bare loop, pfl and Flower."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
-from envs.data.datasets import Dataset, load_dataset
+from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.rng import RoundKey
 from envs.training import aggregation
 from envs.training.executor import Executor
 from envs.training.models import build_model, get_flat
+from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
-from experiments.benchmark.bare_fl import BareLoop
-from experiments.benchmark.measuring import median_ms, median_ratio, take_turns
-from experiments.benchmark.result import Result, Row
-from experiments.cli import add_data_dir, add_scenario, at_least
+from experiments.benchmark.bare_fl import train_round
+from experiments.benchmark.other_process import OtherProcess
+from experiments.benchmark.turns import chosen, take_turns, timed, to_markdown, write_table
 from experiments.results.naming import pluralize
 
-MIN_ROUNDS = 20
-#: Printed with figures; who divides the printed times gets something else.
-MEDIANS = "medians of {} rounds in turns; ratios are medians of the rounds' ratios"
-_BARE, _SERIAL = "bare loop", "serial"
-#: So that Ray lets those live that wait for their turn; an actor that works has one thread whatever this says.
-_CPUS_PER_ACTOR = 0.1
+BARE, SERIAL, PFL, FLOWER = "bare loop", "serial", "pfl", "Flower"
 
 
-def add_parser(commands: Any) -> argparse.ArgumentParser:
-    """Adds the sub-command."""
-    parser = commands.add_parser("fl", help="our FL round against a bare PyTorch loop, serial and with actors")
-    parser.set_defaults(run=fl)
-    add_scenario(parser, default="fashion-mnist")
-    add_data_dir(parser)
-    add = parser.add_argument
-    add("--clients", type=at_least(1), default=4, metavar="N", help="that train in a round; default: 4")
-    add("--epochs", type=at_least(1), default=1, metavar="N", help="local epochs; default: 1")
-    add("--actors", type=at_least(1), nargs="*", default=[2], metavar="N", help="numbers of actors; default: 2")
-    add("--gpus-per-actor", type=float, metavar="X", help="default: an equal share of all")
-    add("--device", default="cpu", help="of the bare loop and of serial; default: cpu")
-    add(
-        "--rounds", type=at_least(MIN_ROUNDS), default=MIN_ROUNDS, metavar="N", help=f"default: {MIN_ROUNDS}, the least"
-    )
-    return parser
-
-
-def fl(arguments: argparse.Namespace) -> Result:
-    """Median milliseconds of a round of ``--clients`` equal clients and the evaluation of all.
-
-    All contestants take turns; ratios are medians over turns.
-    """
+def fl(arguments: argparse.Namespace) -> None:
+    """Measures all implementations and prints the table; with ``--output`` writes fl-SCENARIO.json as well."""
     torch.set_num_threads(1)
+    name, number = arguments.scenario.name, arguments.clients
     config = FederationConfig(
         **arguments.scenario.federation
         | {"data_dir": arguments.data_dir, "local_epochs": arguments.epochs, "device": arguments.device}
     )
-    if arguments.clients > config.num_clients:
-        raise ValueError(
-            f"--clients is {arguments.clients}, but {arguments.scenario.name} has {config.num_clients}; lower it"
-        )
-    contestants, executors = _contestants(config, arguments)
-    try:
-        turns = take_turns(contestants, arguments.rounds)
-    finally:
-        for executor in executors:
-            executor.close()
-    rows: list[Row] = [
-        {
-            "round": name,
-            "ms": median_ms(seconds),
-            "x bare loop": median_ratio(seconds, turns[_BARE]),
-            "x as fast as serial": median_ratio(turns[_SERIAL], seconds),
-        }
-        for name, seconds in turns.items()
-    ]
-    trained = f"{pluralize(arguments.clients, 'client')} train {pluralize(arguments.epochs, 'epoch')}"
-    heading = f"fl: {arguments.scenario.name}, {trained}, all are evaluated; {MEDIANS.format(arguments.rounds)}"
-    return Result(heading, rows)
+    if number > config.num_clients:
+        raise ValueError(f"--clients is {number}, but {name} has {config.num_clients}; lower it")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        makers = _makers(config, arguments, Path(folder, "work.pt"))
+        wanted = chosen(makers, arguments.only, _left_out(arguments))
+        rounds = {name: stack.enter_context(make()) for name, make in wanted.items()}
+        table = take_turns(rounds, arguments.seconds, [SERIAL, BARE])
+    table.insert(0, "round", f"{name}, {pluralize(number, 'client')}, {pluralize(arguments.epochs, 'epoch')}")
+    print(to_markdown(table))
+    if arguments.output:
+        write_table(table, f"fl-{name}", arguments.command, arguments.output)
 
 
-def _contestants(
-    config: FederationConfig, arguments: argparse.Namespace
-) -> tuple[dict[str, Callable[[], Any]], list[Executor]]:
-    """Name -> one round; and the executors behind them."""
-    executors: dict[str, Executor] = {_SERIAL: SerialExecutor(config)}
-    if arguments.actors:
-        executors |= _actor_executors(config, arguments.actors, arguments.gpus_per_actor)
+def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
+    """Returns the libraries that cannot be measured, with the reason."""
+    if arguments.device != "cpu":
+        return dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
+    python, missing = arguments.pfl_python or sys.executable, {}
+    if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
+        missing[PFL] = f"{python} has no pfl; name one that has with --pfl-python"
+    if find_spec("flwr") is None:
+        missing[FLOWER] = "it is not installed; pip install flwr"
+    return missing
+
+
+def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path) -> dict[str, Callable[[], Any]]:
+    """Returns name -> a function whose result is a context, in which a function runs a round and returns its seconds.
+
+    What all of them train on is written to ``file``.
+    """
     dataset = load_dataset(config.dataset, config.data_dir)
     partition = Partition.of(config, dataset, seed=0)
-    rounds = {_BARE: _bare_round(config, dataset, partition, arguments.clients)}
-    for name, executor in executors.items():
-        executor.assign(partition)
-        rounds[name] = our_round(executor, config, get_flat(_model(config, dataset)), arguments.clients)
-    return rounds, list(executors.values())
-
-
-def _actor_executors(
-    config: FederationConfig, numbers: Sequence[int], gpus_per_actor: float | None
-) -> dict[str, Executor]:
-    """An executor with each of these numbers of actors; all live at once and share the GPUs, but take turns."""
-    from envs.training.ray_executor import RayExecutor, plan_here
-
-    config = dataclasses.replace(
-        config,
-        executor="ray",
-        device="cpu",
-        num_actors=sum(numbers),
-        cpus_per_actor=_CPUS_PER_ACTOR,
-        gpus_per_actor=gpus_per_actor,
-    )
-    plan = plan_here(config.execution)
-    return {
-        pluralize(number, "actor"): RayExecutor(config, plan and dataclasses.replace(plan, num_actors=number))
-        for number in numbers
+    model = build_model(config.model_name, dataset.input_shape, len(dataset.classes))
+    samples = ResidentSamples(gather(dataset, partition).train, DataShape.of(dataset).max_value, config.device)
+    work: dict[str, Any] = {
+        "model": model.to(config.device).to(memory_format=torch.channels_last),
+        "clients": [samples.of(client) for client in range(arguments.clients)],
+        "epochs": config.local_epochs,
+        "batch_size": config.local_batch_size,
+        "lr": config.learning_rate,
     }
+    torch.save(work, file)
+    weights, python = get_flat(model).cpu(), str(arguments.pfl_python or sys.executable)
 
+    @contextmanager
+    def ours(make: Callable[[FederationConfig], Executor], evaluated: int = 0, **changes: Any) -> Iterator[Any]:
+        """A round from what the last one led to, and an evaluation of some clients."""
+        changed, current = dataclasses.replace(config, **changes), weights
 
-def _bare_round(
-    config: FederationConfig, dataset: Dataset, partition: Partition, num_clients: int
-) -> Callable[[], Any]:
-    samples, max_value = gather(dataset, partition), DataShape.of(dataset).max_value
-    train = ResidentSamples(samples.train, max_value, config.device)
-    test = ResidentSamples(samples.test, max_value, config.device)
-    clients = [train.of(client) for client in range(num_clients)]
-    images, labels = zip(*(test.of(client) for client in range(config.num_clients)), strict=True)
-    model = _model(config, dataset).to(config.device)
-    loop = BareLoop(model, clients, (torch.cat(images), torch.cat(labels)))
-    return lambda: loop.round(config.local_epochs, config.local_batch_size, config.learning_rate)
+        def one_round() -> None:
+            nonlocal current
+            trained = executor.train(current, range(arguments.clients), RoundKey(0, 0, 1), config.local_epochs)
+            current = aggregation.mean(trained)
+            if evaluated:
+                executor.accuracies(current, range(evaluated))
 
+        with closing(make(changed)) as executor:
+            executor.assign(partition)
+            yield timed(one_round)
 
-def our_round(executor: Executor, config: FederationConfig, weights: Tensor, num_clients: int) -> Callable[[], Any]:
-    """One round of ``num_clients`` clients from what the last one led to, and the evaluation of all."""
-
-    def one_round() -> None:
-        nonlocal weights
-        trained = executor.train(weights, range(num_clients), RoundKey(0, 0, 1), config.local_epochs)
-        weights = aggregation.mean(trained)
-        executor.accuracies(weights, range(config.num_clients))
-
-    return one_round
-
-
-def _model(config: FederationConfig, dataset: Dataset) -> nn.Module:
-    return build_model(config.model_name, dataset.input_shape, len(dataset.classes))
+    return {
+        BARE: lambda: nullcontext(timed(partial(train_round, **work))),
+        SERIAL: partial(ours, SerialExecutor),
+        f"{SERIAL}, profiles": partial(ours, SerialExecutor, update_profile_size=64),
+        f"{SERIAL}, all evaluated": partial(ours, SerialExecutor, config.num_clients),
+        pluralize(arguments.actors, "actor"): partial(
+            ours, RayExecutor, executor="ray", device="cpu", num_actors=arguments.actors
+        ),
+        PFL: lambda: closing(OtherProcess(python, "pfl_rounds", file)),
+        FLOWER: lambda: closing(OtherProcess(sys.executable, "flower_rounds", file)),
+    }

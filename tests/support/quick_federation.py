@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from null_executor import NullExecutor
+
 import envs
 from envs.config import FederationConfig, only_read
-from experiments.benchmark.null_executor import NullExecutor
 
 TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "rounds": 5, "budget_share": 0.6, "local_epochs": 1}
 
