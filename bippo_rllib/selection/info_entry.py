@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -12,3 +12,11 @@ def entry(client: str, info: Mapping[str, Any], key: str, needs: str) -> Any:
         return info[key]
     except KeyError:
         raise ValueError(f"the info of {client!r} has no {key!r}, which {needs}") from None
+
+
+def entries(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str, needs: str) -> list[Any]:
+    """Returns what all infos have under ``key``; a ValueError that says ``needs`` for the first one that lacks it."""
+    try:
+        return [info[key] for info in infos]
+    except KeyError:
+        return [entry(client, info, key, needs) for client, info in zip(clients, infos, strict=True)]

@@ -92,10 +92,12 @@ def standardised(values: np.ndarray) -> np.ndarray:
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))
-    peak = np.abs(values[known]).max()
+    all_known = bool(known.all())
+    peak = np.abs(values if all_known else values[known]).max()
     if peak > 1e150:  # squares would overflow
-        values = values / peak
-    mean, spread = values[known].mean(), values[known].std()
-    if spread <= 1e-9 * np.abs(values[known]).max():  # nothing but rounding
+        values, peak = values / peak, 1.0
+    found = values if all_known else values[known]
+    mean, spread = found.mean(), found.std()
+    if spread <= 1e-9 * peak:  # nothing but rounding
         return np.zeros(len(values))
     return np.where(known, (values - mean) / spread, 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.selection.info_entry import entry
+from bippo_rllib.selection.info_entry import entries
 from bippo_rllib.selection.set_score import SetScore
 
 #: Number of latest updates whose median length scales new profiles, and the fewest for which it does.
@@ -65,10 +65,10 @@ class UpdateMatching(SetScore):
             ValueError: If an info lacks a key, or a sketch has another size than the others or is not finite.
         """
         needs = "UpdateMatching needs; with envs.FederatedRounds set update_profile_size"
-        of_clients = list(zip(clients, infos, strict=True))
-        sketches = {client: entry(client, info, self.key, needs) for client, info in of_clients}
-        sizes = np.array([entry(client, info, self.size_key, needs) for client, info in of_clients], dtype=np.float64)
-        self._take_over({c: self._checked(c, sketch) for c, sketch in sketches.items() if sketch is not None})
+        sketches = entries(clients, infos, self.key, needs)
+        sizes = np.array(entries(clients, infos, self.size_key, needs), dtype=np.float64)
+        new = {client: sketch for client, sketch in zip(clients, sketches, strict=True) if sketch is not None}
+        self._take_over({client: self._checked(client, sketch) for client, sketch in new.items()})
         self._prepare(clients, sizes)
 
     def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
@@ -77,10 +77,13 @@ class UpdateMatching(SetScore):
             return np.full(len(candidates), np.nan)
         base = self._weighted[list(chosen)].sum(axis=0)
         number = self._sizes[[i for i in chosen if self._known[i]]].sum()
-        together = number + self._sizes[candidates]
-        along = (base @ self._target + self._along[candidates]) / together
-        squared = (base @ base + 2.0 * self._weighted[candidates] @ base + self._squared[candidates]) / together**2
-        return np.where(self._known[candidates], 2.0 * along - self.length_penalty * squared, np.nan)
+        sizes, along, squared = self._of_each.take(candidates, axis=1)
+        # Gathered into memory that is there: a fresh array of this size costs more than the product.
+        weighted = np.take(self._weighted, candidates, axis=0, out=self._gathered[: len(candidates)], mode="clip")
+        together = number + sizes
+        score = 2.0 * ((base @ self._target + along) / together)
+        score -= self.length_penalty * ((base @ base + 2.0 * (weighted @ base) + squared) / together**2)
+        return score if self._known.all() else np.where(self._known[candidates], score, np.nan)
 
     def get_state(self) -> dict[str, Any]:
         """Returns all profiles, and the lengths that scale new ones."""
@@ -123,14 +126,14 @@ class UpdateMatching(SetScore):
 
     def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
         """Computes what does not change from pick to pick."""
-        self._known = np.array([client in self._profiles for client in clients])
+        rows = [self._profiles.get(client) for client in clients]
+        self._known = np.array([row is not None for row in rows], dtype=bool)
         width = len(next(iter(self._profiles.values()), ()))
-        profiles = np.zeros((len(clients), width))
-        for i, client in enumerate(clients):
-            if client in self._profiles:
-                profiles[i] = self._profiles[client]
+        nothing = np.zeros(width)
+        flat = [nothing, *(nothing if row is None else row for row in rows)]
+        profiles = np.concatenate(flat)[width:].reshape(len(rows), width)
         self._sizes = sizes
-        self._target = profiles[self._known].mean(axis=0) if self._known.any() else np.zeros(width)
+        self._target = profiles[self._known].mean(axis=0) if self._known.any() else nothing
         self._weighted = profiles * sizes[:, None]
-        self._along = self._weighted @ self._target
-        self._squared = np.square(self._weighted).sum(axis=1)
+        self._gathered = np.empty_like(self._weighted)
+        self._of_each = np.stack([sizes, self._weighted @ self._target, np.square(self._weighted).sum(axis=1)])

@@ -43,7 +43,7 @@ def _add_rl(command: argparse.ArgumentParser) -> None:
     add("--clients", nargs="+", type=at_least(1), default=clients, metavar="N", help="default: 20 100 1000")
     trained = "clients that a round trains, numbers or 'all'; default: 20 all"
     add("--trained", nargs="+", type=_number_or_all, default=[20, None], metavar="K", help=trained)
-    add("--stock-max", type=at_least(0), default=100, metavar="K", help="most that stock RLlib trains; default: 100")
+    add("--stock-max", type=at_least(0), default=100, metavar="N", help="most clients for stock RLlib; default: 100")
 
 
 def _add_fl(command: argparse.ArgumentParser) -> None:
