@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from bippo_rllib import BippoConfig, CentralPPOConfig
+from bippo_rllib import BippoConfig
+from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.agents import policy_of
 from bippo_rllib.runners.parallel_env import rllib_env
 from bippo_rllib.selection.update_matching import UpdateMatching
@@ -26,7 +27,7 @@ from experiments.benchmark.turns import chosen, take_turns, timed, to_markdown, 
 from experiments.study.ray_session import quiet, ray_session
 
 BIPPO, KERNEL, STOCK, TORCHRL = "BIPPO", "bare kernel", "stock RLlib", "TorchRL stack"
-#: Pairs of rounds in a turn.
+#: Pairs of rounds in a turn, where many are short.
 _REPEATS = 3
 _SAME_AS_OURS = "lr gamma lambda_ clip_param num_epochs minibatch_size use_kl_loss shuffle_batch_per_epoch"
 
@@ -52,13 +53,16 @@ def rl(arguments: argparse.Namespace) -> None:
 
 def _measure(arguments: argparse.Namespace, clients: int, trained: int) -> pd.DataFrame:
     """Measures all implementations with so many clients; BIPPO with the fewest clients takes turns with them."""
-    makers: dict[str, Any] = {name: partial(_algorithm, config) for name, config in _ours(clients, trained).items()}
+    repeats = _REPEATS if trained <= 100 else 1
+    makers: dict[str, Any] = {
+        name: partial(_algorithm, config, repeats) for name, config in _ours(clients, trained).items()
+    }
     fewest, left_out = min(arguments.clients), {}
     if trained <= fewest < clients:
-        makers[f"{BIPPO}, {fewest} clients"] = partial(_algorithm, _ours(fewest, trained)[BIPPO])
-    makers[STOCK] = partial(_algorithm, _stock(clients, trained), calls=1)
+        makers[f"{BIPPO}, {fewest} clients"] = partial(_algorithm, _ours(fewest, trained)[BIPPO], repeats)
+    makers[STOCK] = partial(_algorithm, _stock(clients, trained), 1, calls=1)
     for name, make in {KERNEL: bare_kernel, TORCHRL: torchrl_stack}.items():
-        makers[name] = lambda make=make: nullcontext(timed(make(clients, trained), PAIR, _REPEATS))
+        makers[name] = lambda make=make: nullcontext(timed(make(clients, trained), PAIR, repeats))
     if clients > arguments.stock_max:
         left_out[STOCK] = f"{clients} clients are more than --stock-max"
     if find_spec("torchrl") is None:
@@ -80,12 +84,12 @@ def _ours(clients: int, trained: int) -> dict[str, BippoConfig]:
 
     def greedy(config: BippoConfig) -> BippoConfig:
         config.environment(FreeRounds, env_config={"num_clients": clients, "num_trained": trained}).debugging(seed=0)
-        return config.training(sampler="odds").env_runners(explore=False)
+        return config.selection(sampler="odds").env_runners(explore=False)
 
     return {
         BIPPO: greedy(BippoConfig()),
-        "with prior": greedy(BippoConfig()).prior("accuracy"),
-        "with set term": greedy(BippoConfig()).set_term(UpdateMatching, weight=1e-9),
+        "with prior": greedy(BippoConfig()).selection(prior_weight=2.0),
+        "with set term": greedy(BippoConfig()).selection(set_score=UpdateMatching, set_weight=1e-9),
         "central network": greedy(CentralPPOConfig()),
     }
 
@@ -117,7 +121,7 @@ def _stock(clients: int, trained: int) -> PPOConfig:
 
 
 @contextmanager
-def _algorithm(config: Any, calls: int = PAIR) -> Iterator[Callable[[], float]]:
+def _algorithm(config: Any, repeats: int, calls: int = PAIR) -> Iterator[Callable[[], float]]:
     """Yields a function that calls ``train()`` as often as it takes for two rounds, and leaves out the environment."""
     algo = config.build_algo()
     environment = algo.env_runner.env.envs[0].unwrapped
@@ -127,7 +131,7 @@ def _algorithm(config: Any, calls: int = PAIR) -> Iterator[Callable[[], float]]:
             algo.train()
 
     try:
-        yield timed(pair, PAIR, _REPEATS if calls == PAIR else 1, lambda: environment.seconds)
+        yield timed(pair, PAIR, repeats, lambda: environment.seconds)
     finally:
         algo.stop()
 
