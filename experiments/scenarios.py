@@ -238,7 +238,7 @@ OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "overhead": (
             "python -m experiments.benchmark rl",
-            "MACs and wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
+            "wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
         )
     }
 )

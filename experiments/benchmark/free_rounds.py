@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ class FreeRounds(ParallelEnv):
     """Every client costs 1 and the budget is ``num_trained``, so that exactly so many take part in every round.
 
     Infos are those of ``envs.FederatedRounds`` that prior and set term read: all clients report an update profile at
-    first, participants in the round after. Nothing else changes; ``participations`` counts them over all rounds.
+    first, participants in the round after. Nothing else changes; ``participations`` counts them over all rounds, and
+    ``cpu_seconds`` what the rounds take all the same.
     """
 
     metadata = {"name": "free_rounds"}  # noqa: RUF012
@@ -25,7 +27,7 @@ class FreeRounds(ParallelEnv):
     def __init__(self, num_clients: int, num_trained: int) -> None:
         self.possible_agents = [f"client_{client:05d}" for client in range(num_clients)]
         self.agents: list[str] = []
-        self.participations = 0
+        self.participations, self.cpu_seconds = 0, 0.0
         self._space = gym.spaces.Box(0.0, 1.0, (OBS_DIM,), np.float32)
         self._actions: gym.Space = gym.spaces.Discrete(2)
         rng = np.random.default_rng(0)
@@ -54,6 +56,9 @@ class FreeRounds(ParallelEnv):
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
         """Runs one round and counts its participants."""
+        start = time.process_time()
         trained = {agent: self._infos_of_trained[agent] for agent, action in actions.items() if action}
         self.participations += len(trained)
-        return self._observations, self._rewards, self._no, self._no, {**self._infos, **trained}
+        infos = {**self._infos, **trained}
+        self.cpu_seconds += time.process_time() - start
+        return self._observations, self._rewards, self._no, self._no, infos

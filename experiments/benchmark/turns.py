@@ -36,18 +36,20 @@ def chosen(makers: Mapping[str, T], only: Sequence[str] | None, left_out: Mappin
 
 
 def timed(
-    run: Callable[[], Any], rounds: int = 1, repeats: int = 1, elsewhere: Callable[[], float] = lambda: 0.0
+    run: Callable[[], Any],
+    rounds: int = 1,
+    repeats: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Callable[[], float]:
     """Returns a function that returns the seconds per round of ``run``, which runs ``rounds`` rounds.
 
-    It is called ``repeats`` times and the median counts: the first is on caches that others have filled. What
-    ``elsewhere``, a clock of its own, counts meanwhile is left out.
+    It is called ``repeats`` times and the median counts: the first is on caches that others have filled.
     """
 
     def once() -> float:
-        start = time.perf_counter() - elsewhere()
+        start = clock()
         run()
-        return (time.perf_counter() - elsewhere() - start) / rounds
+        return (clock() - start) / rounds
 
     return lambda: statistics.median(once() for _ in range(repeats))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from envs.data.datasets import Dataset
 from envs.data.partition import Partition
 from envs.federation import Federation
 from envs.round_result import RoundResult
-from experiments.benchmark import fl
 from experiments.scenarios import CHURN, SCENARIOS
 from experiments.study.row_callback import TrialInfo
 from experiments.study.trial import bippo_config
@@ -35,8 +32,7 @@ def same_size_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         images = [torch.zeros(1, *shape, dtype=torch.uint8).expand(len(labels), *shape) for labels in (train, test)]
         return Dataset(name, images[0], train, images[1], test, tuple("0123456789"))
 
-    for module in (federation, fl):
-        monkeypatch.setattr(module, "load_dataset", fake)
+    monkeypatch.setattr(federation, "load_dataset", fake)
     yield
 
 
@@ -93,15 +89,6 @@ def test_churn_adds_two_clients_to_the_20_and_leaves_those_as_they_are() -> None
     for split in ("train", "test"):
         pairs = zip(getattr(ours, split), getattr(theirs, split), strict=False)
         assert all(np.array_equal(one, other) for one, other in pairs)
-
-
-def test_the_benchmark_measures_the_clients_of_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, executor = built("churn"), Mock()
-    monkeypatch.setattr(fl, "SerialExecutor", lambda config: executor)
-    monkeypatch.setattr(fl, "_bare_round", Mock())
-    fl._contestants(world.config, Namespace(actors=[], clients=4))
-    (partition,) = executor.assign.call_args.args
-    assert partition.labels == world.labels
 
 
 def live_by_round(world: Federation) -> dict[int, list[int]]:

@@ -57,7 +57,7 @@ def test_rl_measures_all_and_writes_rows_and_figure(ray_session, tmp_path, capsy
     always = {"BIPPO", "with prior", "with set term", "central network", "stock RLlib", "bare kernel"}
     assert all(always <= names for names in cases)
     assert ["BIPPO, 2 clients" in names for names in cases] == [False, True]
-    assert (table["ms per round"] > 0).all() and np.isfinite(table["ms per round"]).all()
+    assert (table["CPU ms per round"] > 0).all() and np.isfinite(table["CPU ms per round"]).all()
     assert capsys.readouterr().out.count("| BIPPO |") == 2
     assert (tmp_path / "rl.png").stat().st_size > 10_000
 
