@@ -54,6 +54,8 @@ def _add_fl(command: argparse.ArgumentParser) -> None:
     add("--epochs", type=at_least(1), default=5, metavar="N", help="local epochs; default: 5")
     add("--actors", type=at_least(1), default=2, metavar="N", help="Ray actors; default: 2")
     add("--device", default="cpu", help="of the bare loop and the serial executor; default: cpu")
+    only = "cpu counts CPU time, of what trains in one process; default: wall"
+    add("--clock", choices=("wall", "cpu"), default="wall", help=only)
     add("--pfl-python", type=named_path, metavar="FILE", help="a Python that has pfl; default: this one")
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
@@ -27,7 +28,7 @@ from envs.training.models import build_model, get_flat
 from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
 from experiments.benchmark.bare_fl import train_round
-from experiments.benchmark.other_process import OtherProcess
+from experiments.benchmark.other_process import CLOCKS, CPU, OtherProcess
 from experiments.benchmark.turns import chosen, take_turns, timed, to_markdown, write_table
 from experiments.results.naming import pluralize
 
@@ -49,10 +50,11 @@ def fl(arguments: argparse.Namespace) -> None:
         wanted = chosen(makers, arguments.only, _left_out(arguments))
         rounds = {name: stack.enter_context(make()) for name, make in wanted.items()}
         table = take_turns(rounds, arguments.seconds, [SERIAL, BARE])
+    table = table.rename(columns={"ms per round": f"{'CPU ' * (arguments.clock == CPU)}ms per round"})
     table.insert(0, "round", f"{name}, {pluralize(number, 'client')}, {pluralize(arguments.epochs, 'epoch')}")
     print(to_markdown(table))
     if arguments.output:
-        write_table(table, f"fl-{name}", arguments.command, arguments.output)
+        write_table(table, f"fl-{name}{'-cpu' * (arguments.clock == CPU)}", arguments.command, arguments.output)
 
 
 def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
@@ -60,9 +62,11 @@ def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.device != "cpu":
         return dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
     python, missing = arguments.pfl_python or sys.executable, {}
+    if arguments.clock == CPU:
+        missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in processes of its own")
     if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
         missing[PFL] = f"{python} has no pfl; name one that has with --pfl-python"
-    if find_spec("flwr") is None:
+    if FLOWER not in missing and find_spec("flwr") is None:
         missing[FLOWER] = "it is not installed; pip install flwr"
     return missing
 
@@ -85,6 +89,7 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
     }
     torch.save(work, file)
     weights, python = get_flat(model).cpu(), str(arguments.pfl_python or sys.executable)
+    clock = getattr(time, CLOCKS[arguments.clock])
 
     @contextmanager
     def ours(make: Callable[[FederationConfig], Executor], evaluated: int = 0, **changes: Any) -> Iterator[Any]:
@@ -100,16 +105,16 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
 
         with closing(make(changed)) as executor:
             executor.assign(partition)
-            yield timed(one_round)
+            yield timed(one_round, clock=clock)
 
     return {
-        BARE: lambda: nullcontext(timed(partial(train_round, **work))),
+        BARE: lambda: nullcontext(timed(partial(train_round, **work), clock=clock)),
         SERIAL: partial(ours, SerialExecutor),
         f"{SERIAL}, profiles": partial(ours, SerialExecutor, update_profile_size=64),
         f"{SERIAL}, all evaluated": partial(ours, SerialExecutor, config.num_clients),
         pluralize(arguments.actors, "actor"): partial(
             ours, RayExecutor, executor="ray", device="cpu", num_actors=arguments.actors
         ),
-        PFL: lambda: closing(OtherProcess(python, "pfl_rounds", file)),
+        PFL: lambda: closing(OtherProcess(python, "pfl_rounds", file, CLOCKS[arguments.clock])),
         FLOWER: lambda: closing(OtherProcess(sys.executable, "flower_rounds", file)),
     }

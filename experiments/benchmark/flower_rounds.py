@@ -37,9 +37,9 @@ def train_client(message: Message, context: Context) -> Message:
     return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 
 
-def main(file: str) -> None:
+def main(file: str, clock: str) -> None:
     """Trains all clients of the file in every round of Flower's own loop, until there is no other turn."""
-    next_turn, work, server_app = turns(), work_of(file), ServerApp()
+    next_turn, work, server_app = turns(clock), work_of(file), ServerApp()
     number = len(work["clients"])
 
     def wait(server_round: int, arrays: ArrayRecord) -> None:

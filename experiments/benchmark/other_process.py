@@ -10,17 +10,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+CPU = "cpu"
+#: ``--clock`` -> the function of ``time``.
+CLOCKS = {"wall": "perf_counter", CPU: "process_time"}
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class OtherProcess:
     """Runs ``main(file)`` of a module of this package in the interpreter ``python``; it calls ``turns``."""
 
-    def __init__(self, python: str, module: str, file: Path) -> None:
+    def __init__(self, python: str, module: str, file: Path, clock: str = CLOCKS["wall"]) -> None:
         self._python, self._errors = python, tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the process)
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self._process = subprocess.Popen(
-            [python, "-c", f"from experiments.benchmark.{module} import main; main({str(file)!r})"],
+            [python, "-c", f"from experiments.benchmark.{module} import main; main({str(file)!r}, {clock!r})"],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -48,20 +51,20 @@ class OtherProcess:
             self._errors.close()
 
 
-def turns() -> Callable[[], bool]:
+def turns(clock: str) -> Callable[[], bool]:
     """Returns a function to call before the first round and after every one, in the other process.
 
     It replies the seconds since the round was asked for, and waits for the next one; False if there is none.
     """
-    replies, started = os.fdopen(os.dup(1), "w"), 0.0
+    replies, now, started = os.fdopen(os.dup(1), "w"), getattr(time, clock), 0.0
     os.dup2(2, 1)  # whatever libraries print is no reply
 
     def next_turn() -> bool:
         nonlocal started
         if started:
-            print(time.perf_counter() - started, file=replies, flush=True)
+            print(now() - started, file=replies, flush=True)
         line = sys.stdin.readline()
-        started = time.perf_counter()
+        started = now()
         return bool(line)
 
     return next_turn

@@ -22,8 +22,8 @@ from experiments.benchmark.other_process import turns
 class Turns(TrainingProcessCallback):
     """Waits before the first round and after every one until the next is asked for."""
 
-    def __init__(self) -> None:
-        self._next_turn = turns()
+    def __init__(self, clock: str) -> None:
+        self._next_turn = turns(clock)
 
     def on_train_begin(self, *, model: Any) -> Metrics:
         """Overrides ``TrainingProcessCallback.on_train_begin`` to wait."""
@@ -35,7 +35,7 @@ class Turns(TrainingProcessCallback):
         return not self._next_turn(), Metrics()
 
 
-def main(data_file: str) -> None:
+def main(data_file: str, clock: str) -> None:
     """Trains all clients of the file in every round; a client's samples come in the same order in every epoch."""
     torch.set_num_threads(1)
     work = torch.load(data_file, weights_only=False)
@@ -54,5 +54,5 @@ def main(data_file: str) -> None:
             local_num_epochs=work["epochs"], local_learning_rate=work["lr"], local_batch_size=work["batch_size"]
         ),
         NNEvalHyperParams(local_batch_size=None),
-        callbacks=[Turns()],
+        callbacks=[Turns(clock)],
     )
