@@ -61,7 +61,7 @@ def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
     """Returns the libraries that cannot be measured, with the reason."""
     if arguments.device != "cpu":
         return dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
-    python, missing = arguments.pfl_python or sys.executable, {}
+    python, missing = arguments.pfl_python or sys.executable, dict[str, str]()
     if arguments.clock == CPU:
         missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in processes of its own")
     if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
