@@ -237,7 +237,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario fo
 OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "overhead": (
-            "python -m experiments.benchmark rl",
+            "bippo benchmark rl",
             "wall-clock of the policies, 20 to 1,000 clients (section 5.7)",
         )
     }

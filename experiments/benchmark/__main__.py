@@ -26,7 +26,7 @@ _TURNS = "Implementations take turns, so that a busy machine affects all alike; 
 
 def parser() -> Parser:
     """Returns the parser; what is measured is imported only when it runs."""
-    result = Parser(prog="python -m experiments.benchmark", description="What a round costs on this machine.")
+    result = Parser(prog="bippo benchmark", description="What a round costs on this machine.")
     commands = result.add_subparsers(required=True, dest="benchmark", metavar="BENCHMARK")
     _add_rl(commands.add_parser("rl", help="what reinforcement learning adds to a round", description=_RL + _TURNS))
     _add_fl(commands.add_parser("fl", help="a round of federated training", description=_FL + _TURNS))
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     arguments: Any = parser().parse_args(argv)
-    arguments.command = command_line("experiments.benchmark", argv)
+    arguments.command = command_line("bippo benchmark", argv)
     if arguments.output:
         check_writable(arguments.output, "--output: folder")
         arguments.output.mkdir(parents=True, exist_ok=True)
