@@ -43,12 +43,23 @@ class Reward:
         """Computes the reward of all participants of a round from the mean accuracies before and after it.
 
         Where policies were trained on effects, it is ``accuracy_change`` with the same base.
+
+        Args:
+            previous: Mean accuracy before the round, in [0, 1].
+            current: Mean accuracy of the same clients after it.
         """
         name = "accuracy_change" if self.is_of_effects else self.name
         return _formulas().TEAM_REWARDS[name](previous, current, self.base, self.target)
 
     def of_effect(self, effect: float) -> float:
-        """Computes the reward of a participant from its effect on the mean accuracy, in [-1, 1]."""
+        """Computes the reward of a participant from its own effect.
+
+        Args:
+            effect: What it changed of the mean accuracy, in [-1, 1].
+
+        Raises:
+            ValueError: If ``effect`` is out of range.
+        """
         return _formulas().effect_reward(effect, self.base)
 
 

@@ -52,7 +52,8 @@ def _selector_macs(name: str, value: Any) -> None:
 
 
 def _nothing_to_charge(settings: Mapping[str, Any]) -> str | None:
-    return None if any(settings["selector_macs"]) else "is given without selector_macs, so that nothing is charged"
+    given = settings["selector_macs"] not in ((0, 0), [0, 0])
+    return None if given else "is given without selector_macs, so that nothing is charged"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import number
-from envs.settings.setting import NATURAL, POSITIVE, choice, or_none, setting, settings_of, simple
+from envs.settings.setting import NATURAL, POSITIVE, choice, documented, or_none, setting, settings_of, simple
 
 EXECUTORS = ("auto", "serial", "ray")
 
@@ -22,6 +22,7 @@ def _gpus(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value}; it must be a share from 0 to 1 or a whole number")
 
 
+@documented
 @dataclass(frozen=True)
 class Execution:
     """Who trains the clients, and with which resources; validated on construction.

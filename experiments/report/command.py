@@ -76,6 +76,8 @@ def _figure_path(text: str) -> Path:
 
 def _named_method(text: str) -> tuple[str, str]:
     method, _, name = text.partition("=")
+    if not method:
+        raise argparse.ArgumentTypeError(f"{text!r} names no method; expected METHOD or METHOD=NAME")
     return method, as_drawn(name or method_name(method))
 
 

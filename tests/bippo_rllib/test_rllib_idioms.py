@@ -317,7 +317,7 @@ def test_what_the_default_runners_episode_lacks_names_the_way_out():
     assert (len(episode), episode.env_steps()) == (1, 1)
     with pytest.raises(AttributeError, match=r"has no 'agent_episodes', .*EpisodeEnvRunner"):
         _ = episode.agent_episodes
-    with pytest.raises(ValueError, match=r"infos at \[-2\] were asked for, .*EpisodeEnvRunner"):
+    with pytest.raises(ValueError, match=r"infos are \[-2\], .*EpisodeEnvRunner"):
         episode.get_infos([-2])
     algo.stop()
 

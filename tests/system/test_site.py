@@ -51,7 +51,8 @@ def public_callables() -> Iterator[tuple[str, Any]]:
             overridden = {inner for base in getattr(thing, "__mro__", ())[1:] for inner in vars(base)}
             for inner, found in getattr(thing, "__dict__", {}).items():
                 function = getattr(found, "__func__", found)
-                if inspect.isfunction(function) and not inner.startswith("_") and inner not in overridden:
+                ours = inspect.isfunction(function) and function.__module__.startswith(PACKAGES)
+                if ours and not inner.startswith("_") and inner not in overridden:
                     yield f"{package.__name__}.{name}.{inner}", function
 
 

@@ -65,9 +65,9 @@ def test_no_round_exceeds_the_budget_whatever_selecting_takes(joules_per_mac, li
             "^probing and selecting among all 4 clients takes 8.* J .*; lower probing_epochs and joules_per_mac, or",
         ),
         ({"joules_per_mac": 1.0, "selector_macs": (0, 9.0)}, r", 9 J of it for learning \(see joules_per_mac\); raise"),
-        ({"selector_macs": 5.0}, r"^selector_macs is 5\.0; it must be two numbers, for each live client and for each"),
-        ({"selector_macs": (1.0, -1.0)}, r"^selector_macs is -1\.0; it must be a finite number of at least 0$"),
-        ({"joules_per_mac": -1.0}, r"^joules_per_mac is -1\.0"),
+        ({"joules_per_mac": 1.0, "selector_macs": 5.0}, r"^selector_macs is 5\.0\b"),
+        ({"joules_per_mac": 1.0, "selector_macs": (1.0, -1.0)}, r"^selector_macs is -1\.0\b"),
+        ({"joules_per_mac": -1.0, "selector_macs": (1.0, 0)}, r"^joules_per_mac is -1\.0\b"),
     ],
 )
 def test_what_cannot_be_paid_or_is_no_charge_is_refused(fields, message):

@@ -214,7 +214,7 @@ def test_one_trial_or_checkpoint_serves_all(kind: str, pretrained: Path, tmp_pat
     [
         ("--init-from {results} --methods bippo fedavg", "fedavg learns nothing, so starting from the policies in"),
         ("--init-from {results} --methods fppo", "no complete checkpoint of fppo with seed 7; it has bippo-seed7, fed"),
-        ("--init-from {results}/bippo-seed7 --methods fppo", "holds a policy for each client, but one central network"),
+        ("--init-from {results}/bippo-seed7 --methods fppo", "holds a policy for each client, expected one central"),
         ("--init-from {results}/fedavg-seed7", "is of fedavg, which learns nothing"),
         (
             "--init-from {results} --set env.num_clients=8",

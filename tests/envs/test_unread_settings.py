@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import envs
-from envs.config import FederationConfig, only_read, settings_by_group
+from envs.config import FederationConfig, only_read, settings_by_group, unread
 from envs.rules.churn import ChurnEvent
 from envs.rules.device_change import DeviceChange
 from envs.settings.setting import settings_of
@@ -33,13 +33,13 @@ def median(weights, clients, num_samples, state):
     return clients.median(dim=0).values
 
 
-OWN = {"dataset": "test_settings:load", "model": "digits_cnn"}
+OWN = {"dataset": "test_unread_settings:load", "model": "digits_cnn"}
 RAY = {"executor": "ray"}
 #: Setting -> a value other than that of ``TINY``, and what has to be given with it.
 CHANGES = {
-    "dataset": ("test_settings:load", {"data_dir": "/nowhere", "model": "digits_cnn"}),
+    "dataset": ("test_unread_settings:load", {"data_dir": "/nowhere", "model": "digits_cnn"}),
     "data_dir": ("/nowhere", OWN),
-    "model": ("test_settings:build", {}),
+    "model": ("test_unread_settings:build", {}),
     "num_clients": (6, {}),
     "partition": ("iid", {}),
     "alpha": (5.0, {"partition": "dirichlet_over_labels"}),
@@ -54,7 +54,7 @@ CHANGES = {
     "batch_size": (7, {}),
     "lr": (0.02, {}),
     "proximal_mu": (1.0, {"batch_size": 5}),
-    "aggregation": ("test_settings:median", {}),
+    "aggregation": ("test_unread_settings:median", {}),
     "on_client_failure": ("drop", {"lr": 1e30}),
     "mixed_precision": (True, {}),
     "seed": (3, {}),
@@ -160,3 +160,11 @@ def test_no_reason_is_left_out_above():
     conditional = {name for name, each in settings_of(FederationConfig).items() if each.unread is not None}
     tested = test_a_setting_that_nothing_reads_is_refused_with_the_reason_and_its_default_is_not.pytestmark
     assert conditional == {name for name, _ in tested[0].args[1]}
+
+
+@pytest.mark.parametrize("value", [5.0, -1, "x", None, [], {}, ((1,),)], ids=repr)
+def test_values_that_no_check_has_seen_are_no_reason_to_fail(value):
+    names = [name for group in settings_by_group().values() for name in group]
+    for name in names:
+        for other in names:
+            unread({name: value, other: value})
