@@ -47,7 +47,7 @@ def _with_values(app, what, name, method, options, signature, return_annotation)
         return None
     from settings_page import defaults_of
 
-    from bippo_rllib import CentralPPOConfig
+    from bippo_rllib.baselines.central.config import CentralPPOConfig
 
     for parameter, value in defaults_of(method, CentralPPOConfig()).items():
         signature = re.sub(rf"(\b{parameter}\b[^=]*=\s*)NotProvided", rf"\g<1>{value!r}", signature)
