@@ -57,11 +57,16 @@ def fl(arguments: argparse.Namespace) -> None:
         write_table(table, f"fl-{name}{'-cpu' * (arguments.clock == CPU)}", arguments.command, arguments.output)
 
 
+def _pfl_python(arguments: argparse.Namespace) -> str:
+    """Returns an absolute path; links stay, since a virtual environment's Python is one."""
+    return str(Path(arguments.pfl_python or sys.executable).absolute())
+
+
 def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
     """Returns the libraries that cannot be measured, with the reason."""
     if arguments.device != "cpu":
         return dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
-    python, missing = arguments.pfl_python or sys.executable, dict[str, str]()
+    python, missing = _pfl_python(arguments), dict[str, str]()
     if arguments.clock == CPU:
         missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in processes of its own")
     if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
@@ -88,7 +93,7 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
         "lr": config.learning_rate,
     }
     torch.save(work, file)
-    weights, python = get_flat(model).cpu(), str(arguments.pfl_python or sys.executable)
+    weights, python = get_flat(model).cpu(), _pfl_python(arguments)
     clock = getattr(time, CLOCKS[arguments.clock])
 
     @contextmanager

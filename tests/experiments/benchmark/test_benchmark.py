@@ -80,7 +80,7 @@ def test_what_cannot_be_measured_is_one_line(capsys):
     assert "20" in trained and "10" in trained and "digits has 20" in clients and "did you mean Flower" in name
 
 
-ROWS = [("overhead", "rl"), ("cluster", "fl-fashion-mnist-cpu"), ("cluster", "fl-digits-cpu")]
+ROWS = [("overhead", "rl"), ("cluster", "fl-fashion-mnist"), ("cluster", "fl-digits")]
 
 
 @pytest.mark.parametrize(("page", "rows"), ROWS)
