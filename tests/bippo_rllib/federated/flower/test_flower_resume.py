@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flower_in_process import InProcessGrid, server_context
 from flower_nodes import NAMES, Nodes, run, selector, weight
 from flower_superlink import flwr_run, superlink
 from flwr.app import Array, ArrayRecord
@@ -237,20 +238,27 @@ def test_a_strategy_of_a_users_own_keeps_what_it_counts_and_is_warned_of_what_it
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_a_server_that_flower_runs_is_killed_and_goes_on(ray_session, ray_address, tmp_path):
-    """By SIGKILL, under a SuperLink, whose simulation gives all nodes other ids when it is run again."""
+def test_a_server_that_flower_runs_is_killed_and_goes_on(ray_session, ray_address, tmp_path, monkeypatch, capsys):
+    """By SIGKILL, under a SuperLink, whose simulation gives all nodes other ids when it is run again.
+
+    The run that nothing disturbs is made in this process.
+    """
     app = ROOT / "tests/support/flower_app"
+    monkeypatch.syspath_prepend(str(app))
+    from mortal_server import client_app, server_app
+
     selector(NAMES[:4]).save(tmp_path / "selector.safetensors")
     with superlink(tmp_path / "flower", ray_address) as environment:
 
         def printed(folder, kill_after):
             return flwr_run(app, environment, 4, f'folder="{tmp_path / folder}" kill-after={kill_after}')
 
-        whole = printed("whole", 0)
-        assert "ended with" in whole, whole
         killed = printed("killed", 2)
         assert "ended with" not in killed and len((tmp_path / "killed/history.jsonl").read_text().splitlines()) == 12
         resumed = printed("killed", 0)
+    config = {"folder": str(tmp_path / "whole"), "kill-after": 0, "rounds": 3}
+    server_app(InProcessGrid(client_app, 4, config), server_context(config))
+    whole = capsys.readouterr().out
     end = [line.split("ended with")[1] for line in (whole + resumed).splitlines() if "ended with" in line]
     assert len(end) == 2 and end[0] == end[1], resumed
     assert (tmp_path / "killed/history.jsonl").read_text() == (tmp_path / "whole/history.jsonl").read_text()
