@@ -169,11 +169,16 @@ def test_the_agent_of_an_ended_stay_cannot_act():
         env.step({"client_000": 1})
 
 
-def test_all_leave_at_once_and_later_joins_do_not_matter():
-    churn = (*(ChurnEvent(2, client, "leave") for client in range(3)), ChurnEvent(3, 3, "join"))
-    env = quick(churn=churn)
+def all_leave_in_round_2(joins_in_round):
+    """An environment after its first round, whose clients 0 to 2 leave after the next one; client 3 joins."""
+    env = quick(churn=(*(ChurnEvent(2, client, "leave") for client in range(3)), ChurnEvent(joins_in_round, 3, "join")))
     env.reset()
     env.step({"client_000": 1})
+    return env
+
+
+def test_all_leave_at_once_and_later_joins_do_not_matter():
+    env = all_leave_in_round_2(joins_in_round=3)
     observations, rewards, _, truncations, _ = env.step({"client_001": 1})
     assert env.agents == [] and all(truncations.values()) and set(rewards.values()) == {0.0} and len(truncations) == 3
     assert env.last_round.trained == (1,) and env.last_round.departed == (0, 1, 2) and env.last_round.energy_j > 0
@@ -184,10 +189,7 @@ def test_all_leave_at_once_and_later_joins_do_not_matter():
 
 
 def test_a_join_in_the_step_in_which_the_last_one_leaves_keeps_it_going():
-    churn = (*(ChurnEvent(2, client, "leave") for client in range(3)), ChurnEvent(2, 3, "join"))
-    env = quick(churn=churn)
-    env.reset()
-    env.step({"client_000": 1})
+    env = all_leave_in_round_2(joins_in_round=2)
     observations, rewards, _, truncations, infos = env.step({"client_001": 1})
     assert env.agents == ["client_003"] and list(truncations.values()) == [True, True, True, False]
     assert set(rewards.values()) == {0.0}

@@ -60,24 +60,9 @@ def test_gae_equals_the_sum_of_discounted_deltas(num_steps, num_policies, seed):
 def test_ppo_loss_clips_each_side():
     # ratio 1.5, advantage 1: min(1.5, 1.2) = 1.2. ratio 0.5, advantage -1: min(-0.5, -0.8) = -0.8.
     # Value errors (1 - 0)^2 = 1 and (0 - 2)^2 = 4: loss = ((1 - 1.2) + (4 + 0.8)) / 2 = 2.3.
-    loss = ppo_loss(
-        torch.log(tensor(1.5, 0.5)),
-        tensor(0.0, 0.0),
-        tensor(1.0, -1.0),
-        tensor(1.0, 0.0),
-        tensor(0.0, 2.0),
-        clip_param=0.2,
-    )
+    batch = torch.log(tensor(1.5, 0.5)), tensor(0.0, 0.0), tensor(1.0, -1.0), tensor(1.0, 0.0), tensor(0.0, 2.0)
+    loss = ppo_loss(*batch, clip_param=0.2)
     assert loss.item() == pytest.approx(2.3)
     # vf_clip_param bounds each squared error (1 and 3), vf_loss_coeff weighs it: ((0.5 - 1.2) + (1.5 + 0.8)) / 2.
-    clipped = ppo_loss(
-        torch.log(tensor(1.5, 0.5)),
-        tensor(0.0, 0.0),
-        tensor(1.0, -1.0),
-        tensor(1.0, 0.0),
-        tensor(0.0, 2.0),
-        clip_param=0.2,
-        vf_loss_coeff=0.5,
-        vf_clip_param=3.0,
-    )
+    clipped = ppo_loss(*batch, clip_param=0.2, vf_loss_coeff=0.5, vf_clip_param=3.0)
     assert clipped.item() == pytest.approx(0.8)

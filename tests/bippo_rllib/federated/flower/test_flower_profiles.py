@@ -127,5 +127,8 @@ def test_what_cannot_be_sketched_costs_its_client_the_profile_only(sent, caplog)
 
 
 def test_without_a_selector_that_reads_them_none_are_made(monkeypatch):
-    monkeypatch.setattr("bippo_rllib.federated.flower.strategy.profiles_of", None)
-    run(BudgetedStrategy(fl.FedAvg(), selector(), 9.0), Nodes(), rounds=2)
+    made = []
+    monkeypatch.setattr("bippo_rllib.federated.flower.strategy.profiles_of", lambda *args: made.append(args) or {})
+    strategy = BudgetedStrategy(fl.FedAvg(), selector(), 9.0)
+    run(strategy, Nodes(), rounds=2)
+    assert made == [] and any(record["trained"] for record in strategy.history)
