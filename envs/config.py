@@ -16,7 +16,7 @@ from envs.settings.energy import EnergySettings
 from envs.settings.execution import Execution
 from envs.settings.presence import PresenceSettings
 from envs.settings.reward import RewardSettings
-from envs.settings.setting import Setting, documented, settings_of
+from envs.settings.setting import Setting, check_each, documented, settings_of
 from envs.settings.training import TrainingSettings
 
 
@@ -36,10 +36,8 @@ class FederationConfig(Execution, RewardSettings):
         for name, value in vars(self).items():
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
-        settings = vars(self)
-        for name, each in settings_of(self).items():
-            each.kind.check(name, settings[name], settings)
-        for name, reason in unread(settings).items():
+        check_each(self)
+        for name, reason in unread(vars(self)).items():
             raise ValueError(f"{name} {reason}")
         self._check_data()
         self._check_devices()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from envs.config import FederationConfig
+from envs.rules.budget import round_budget_j
 from envs.rules.energy import epoch_energy_j, round_energy_j
 from envs.rules.reward import LEAVE_ONE_OUT, SHAPLEY
 
@@ -78,6 +79,29 @@ class CostModel:
     def learning_j(self) -> float:
         """Joules of learning from one client's participation."""
         return self.config.joules_per_mac * self.config.selector_macs[1]
+
+    def budget_j(self, epochs_j: np.ndarray, live: Sequence[int], names: Sequence[str]) -> float:
+        """Returns the joules that a round may spend, from those of a local epoch.
+
+        Args:
+            epochs_j: ``float64[num_clients]``.
+            live: Clients at the start of an episode.
+            names: Names of all clients, for errors.
+
+        Raises:
+            ValueError: See ``round_budget_j``.
+        """
+        index = list(live)
+        return round_budget_j(
+            self.costs_j(epochs_j)[index],
+            self.config.budget_share,
+            self.config.budget_j,
+            [names[client] for client in index],
+            self.probing_j(epochs_j, index),
+            self.highest_credit_j(epochs_j, index),
+            self.selecting_j(len(index)),
+            self.learning_j,
+        )
 
     def highest_costs_j(self) -> np.ndarray:
         """Returns ``float64[num_clients]`` joules at each client's highest configured frequency, with credit."""

@@ -78,7 +78,7 @@ from envs.checks import Shortage
 from envs.config import FederationConfig, config_from
 from envs.episode_state import EpisodeState
 from envs.federation import Federation
-from envs.fitting import fitting_settings
+from envs.fitting import fitting_config
 from envs.infos import Infos, info, requested_reports
 from envs.observation import observation_rows, observation_space
 from envs.rng import RoundKey
@@ -103,9 +103,8 @@ def parallel_env(**config: Any) -> FederatedRounds:
     try:
         return FederatedRounds(config_from(**config))
     except Shortage:
-        fitting = fitting_settings(config)
-    logger.warning("%s", " ".join(["these follow from the data:", *(f"{k}={v}" for k, v in fitting.items())]))
-    return FederatedRounds(config_from(**config, **fitting))
+        fitting = fitting_config(config)
+    return FederatedRounds(fitting)
 
 
 class FederatedRounds(ParallelEnv):

@@ -20,7 +20,7 @@ from envs.own_effects import OwnEffects
 from envs.rng import RoundKey, keyed_seed
 from envs.round_result import RoundResult
 from envs.round_rewards import RoundRewards
-from envs.rules.budget import round_budget_j, split_budget
+from envs.rules.budget import split_budget
 from envs.rules.churn import Changes
 from envs.rules.leave_one_out import drawn_clients
 from envs.rules.observation import cost_shares
@@ -92,7 +92,7 @@ class Federation:
         if config.energy_meter != FORMULA and config.budget_j is not None:
             self.budget_j = float(config.budget_j)  # measured joules, which round 0 is to be compared with
         else:
-            self.budget_j = self._round_budget_j(epochs_j)
+            self.budget_j = self.cost_model.budget_j(epochs_j, self.schedule.live_at_start, self.names)
         self._meter_warnings = MeterWarnings(config.energy_meter, self.names)
         live = list(self.schedule.live_at_start)
         self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(epochs_j, epochs=1)[live]))
@@ -120,7 +120,7 @@ class Federation:
         state.server_state = server_state
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
-            state.budget_j = self._round_budget_j(self._epochs_j(state))
+            state.budget_j = self.cost_model.budget_j(self._epochs_j(state), live, self.names)
         self._evaluate(state, live)
         return state
 
@@ -235,11 +235,9 @@ class Federation:
 
         before = float(np.mean(state.accuracies[list(clients)]))
 
-        def average(some: Updates) -> Tensor:
-            return self._next_model(state.weights, aggregation.merged(some.values()), some, state.server_state)[0]
-
-        custom = average if self._server_step else None
-        return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before, custom)
+        step = self._server_step
+        average = None if step is None else lambda some: step.next_model(state.weights, some, state.server_state)[0]
+        return OwnEffects(config.reward, updates, state.next_key, config.shapley_pairs, accuracy, before, average)
 
     def _credit_clients(self, state: EpisodeState) -> tuple[int, ...]:
         """Returns the clients that evaluate for rewards of single participants in the next round."""
@@ -264,20 +262,6 @@ class Federation:
 
     def _epochs_j(self, state: EpisodeState) -> np.ndarray:
         return self.cost_model.epochs_j(state.cpu_freq_hz, state.metered_epochs_j)
-
-    def _round_budget_j(self, epochs_j: np.ndarray) -> float:
-        """Returns the budget from the joules of a local epoch of the clients live at the start."""
-        live, model = list(self.schedule.live_at_start), self.cost_model
-        return round_budget_j(
-            model.costs_j(epochs_j)[live],
-            self.config.budget_share,
-            self.config.budget_j,
-            [self.names[client] for client in live],
-            model.probing_j(epochs_j, live),
-            model.highest_credit_j(epochs_j, live),
-            model.selecting_j(len(live)),
-            model.learning_j,
-        )
 
     def label_counts(self, seed: int) -> np.ndarray:
         """Returns ``int64[num_clients, num_classes]`` training samples of each class, by the clients' labels."""

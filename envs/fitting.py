@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from envs.config import FederationConfig, config_from, unread
 from envs.data.datasets import load_dataset
 from envs.data.partition import Partition
 from envs.federation import Federation
+
+logger = logging.getLogger(__name__)
 
 #: Settings that may follow from the data.
 FITTED = ("num_clients", "train_samples", "test_samples", "budget_share")
@@ -56,10 +59,11 @@ def fit(settings: Mapping[str, Any], free: Collection[str] = FITTED) -> Fit:
         _assign(config_from(**settings))
     except Shortage as shortage:
         result.shortages.append(str(shortage))
-    for split in ENOUGH:
-        # One test sample a client leaves the shortage of training samples alone, and is found out first.
-        others = {"test_samples": 1} if split == "train_samples" else {}
-        _fit_samples(result, settings, free, split, others)
+        # One test sample a client leaves the shortage of training samples alone, which is found out first.
+        one_each = {"test_samples": 1}
+        one_each = {} if unread({**settings, **one_each}).keys() & one_each.keys() else one_each
+        _fit_samples(result, settings, free, "train_samples", one_each)
+        _fit_samples(result, settings, free, "test_samples", {})
     _fit_budget(result, settings, free)
     return result
 
@@ -67,16 +71,16 @@ def fit(settings: Mapping[str, Any], free: Collection[str] = FITTED) -> Fit:
 def _fit_samples(
     result: Fit, settings: Mapping[str, Any], free: Collection[str], split: str, others: Mapping[str, Any]
 ) -> None:
+    base = {**settings, **result.changes}
     try:
-        _assign(config_from(**{**settings, **result.changes, **others}))
+        _assign(config_from(**{**base, **others}))
     except Shortage as shortage:
         if not any(f"{split.removesuffix('_samples')} split" in text for text in result.shortages):
             result.shortages.append(str(shortage))
-        base = {**settings, **result.changes}
         for changes in _fewer(config_from(**base), free, split):
             try:
                 _assign(config_from(**{**base, **changes, **others}))
-            except Shortage:
+            except ValueError:  # too little still, or a setting that names one of the clients that are left out
                 continue
             result.changes |= changes
             return
@@ -136,3 +140,18 @@ def fitting_settings(settings: Mapping[str, Any], given: Collection[str] | None 
         return fit(settings, [name for name in FITTED if name not in fixed]).changes
     except Shortage:
         raise NothingFits(fit(settings)) from None
+
+
+def fitting_config(settings: Mapping[str, Any]) -> FederationConfig:
+    """Returns the federation of ``settings`` and of what follows from the data, which one line says.
+
+    Args:
+        settings: Keywords of ``FederationConfig``, all of which stay.
+
+    Raises:
+        NothingFits: If something given has to change.
+        ValueError: If a setting is wrong otherwise.
+    """
+    changes = fitting_settings(settings)
+    logger.warning("these follow from the data: %s", Fit(changes))
+    return config_from(**settings, **changes)

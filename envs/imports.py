@@ -52,7 +52,7 @@ def import_name(what: str, text: str) -> Any:
     return getattr(module, name)
 
 
-def import_function(what: str, text: str) -> Callable[..., Any]:
+def import_function(what: str, text: str, expected: str = "a function") -> Callable[..., Any]:
     """Imports the function that ``text``, ``MODULE:NAME``, stands for.
 
     Raises:
@@ -60,7 +60,7 @@ def import_function(what: str, text: str) -> Callable[..., Any]:
     """
     function = import_name(what, text)
     if not callable(function):
-        raise ValueError(f"{what} {text} is a {type(function).__name__}; name a function")
+        raise ValueError(f"{what} {text} is a {type(function).__name__}; name {expected}")
     return function
 
 

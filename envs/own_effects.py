@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -42,13 +42,9 @@ class OwnEffects:
         self._values = {frozenset[int](): before}
         needed = [coalition for coalition in self._needed() if coalition not in self._values]
         if needed:
-            total = aggregation.merged(updates[client] for client in self._participants)
+            model_of = average or _means(updates, self._participants)
             for coalition in needed:
-                if average is None:
-                    model = aggregation.mean(_sum_over(coalition, updates, total))
-                else:
-                    model = average({client: updates[client] for client in coalition})
-                self._values[coalition] = accuracy(model)
+                self._values[coalition] = accuracy(model_of({client: updates[client] for client in coalition}))
 
     def of(self, complete: float) -> dict[int, float]:
         """Returns the effect of each participant, given the mean accuracy of the round's model."""
@@ -63,6 +59,14 @@ class OwnEffects:
         if self._orders is not None:
             return coalitions(self._orders)
         return [self._everybody - {client} for client in self._participants]
+
+
+def _means(
+    updates: Mapping[int, WeightedSum], participants: Sequence[int]
+) -> Callable[[Mapping[int, WeightedSum]], Tensor]:
+    """Makes models that are the mean of some participants' updates."""
+    total = aggregation.merged(updates[client] for client in participants)
+    return lambda some: aggregation.mean(_sum_over(frozenset(some), updates, total))
 
 
 def _sum_over(coalition: Coalition, updates: Mapping[int, WeightedSum], total: WeightedSum) -> WeightedSum:

@@ -124,7 +124,7 @@ def _check_split(name: str, split: str, inputs: Any, labels: Any, users: Any) ->
     if not fits or not all(of_samples):
         found = ", ".join(f"{part} {tensor.dtype}{list(tensor.shape)}" for part, tensor in parts.items())
         raise ValueError(f"dataset {name}: {split} has {found}; expected {expected}")
-    if not torch.isfinite(inputs).all():
+    if inputs.is_floating_point() and not torch.isfinite(inputs).all():
         raise ValueError(f"dataset {name}: {split} inputs hold numbers that are not finite; replace them")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.checks import number
-from envs.settings.setting import NATURAL, POSITIVE, choice, documented, or_none, setting, settings_of, simple
+from envs.settings.setting import NATURAL, POSITIVE, check_each, choice, documented, or_none, setting, simple
 
 EXECUTORS = ("auto", "serial", "ray")
 
@@ -53,12 +53,10 @@ class Execution:
     )
 
     def __post_init__(self) -> None:
+        check_each(self)
         self._check_execution()
 
     def _check_execution(self) -> None:
-        settings = vars(self)
-        for name, each in settings_of(Execution).items():
-            each.kind.check(name, settings[name], settings)
         if self.executor == "serial" and (self.num_actors is not None or self.gpus_per_actor is not None):
             raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
         if self.executor == "ray" and self.device != "cpu":

@@ -48,6 +48,17 @@ def settings_of(config: Any) -> dict[str, Setting]:
     return {field.name: field.metadata[_KEY] for field in dataclasses.fields(config)}
 
 
+def check_each(config: Any) -> None:
+    """Checks each setting of a dataclass's instance.
+
+    Raises:
+        ValueError: For a value that it does not take; the message names the setting.
+    """
+    settings = vars(config)
+    for name, each in settings_of(config).items():
+        each.kind.check(name, settings[name], settings)
+
+
 def documented(config_class: type[T]) -> type[T]:
     """Adds the settings to the docstring of a dataclass."""
     lines = ["", "    Args:"]
@@ -84,17 +95,6 @@ def or_none(kind: Kind) -> Kind:
     )
 
 
-def number_or_one_per_client(kind: Kind) -> Kind:
-    """One value for all clients, or a tuple of one for each."""
-
-    def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
-        is_tuple = isinstance(value, tuple)
-        for each in one_per_client(name, value, settings["num_clients"]) if is_tuple else (value,):
-            kind.check(name, each, settings)
-
-    return Kind(check, f"{kind.values}; or a tuple with one for each client")
-
-
 def one_for_each_client(kind: Kind) -> Kind:
     """A tuple with one value for each client."""
 
@@ -103,6 +103,16 @@ def one_for_each_client(kind: Kind) -> Kind:
             kind.check(name, each, settings)
 
     return Kind(check, f"a tuple with one for each client: {kind.values}")
+
+
+def number_or_one_per_client(kind: Kind) -> Kind:
+    """One value for all clients, or a tuple of one for each."""
+    every = one_for_each_client(kind)
+
+    def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
+        (every if isinstance(value, tuple) else kind).check(name, value, settings)
+
+    return Kind(check, f"{kind.values}; or a tuple with one for each client")
 
 
 def tuple_of(what: str) -> Kind:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envs.checks import described, not_negative
-from envs.imports import import_name, is_import
+from envs.imports import import_function, is_import
 from envs.training.energy_counters import COUNTERS
 
 #: More than any client takes in a round; far from what a float cannot hold.
@@ -118,7 +118,4 @@ def open_meter(name: str, device: str) -> tuple[EnergyMeter | None, str]:
 
 def own_counter(name: str) -> Callable[[], float]:
     """The function that ``MODULE:NAME`` is, not called yet; ``ValueError`` if there is none."""
-    read_j = import_name("energy_meter", name)
-    if not callable(read_j):
-        raise ValueError(f"energy_meter {name} is a {type(read_j).__name__}; name a function that returns joules")
-    return read_j
+    return import_function("energy_meter", name, "a function that returns joules")

@@ -10,7 +10,7 @@ import pytest
 from tiny_data import write_image_folders
 
 import envs
-from envs.config import config_from
+from envs.checks import Shortage
 from envs.fitting import NothingFits, fit, fitting_settings
 from experiments import tune_bippo
 
@@ -58,9 +58,11 @@ def test_all_shortages_are_in_one_message_with_settings_that_fit():
 def test_a_federation_that_cannot_fit_says_what_is_missing():
     with pytest.raises(ValueError, match="test split"):
         envs.parallel_env(num_clients=300, train_samples=4, test_samples=2)
-    with pytest.raises(ValueError, match="needs images"):
-        envs.parallel_env(num_clients=5, model="cnn")
-    assert config_from(num_clients=5).budget_share == 0.107  # nothing is changed where only settings are concerned
+
+
+def test_settings_of_clients_that_would_be_left_out_do_not_hide_what_is_missing():
+    with pytest.raises(Shortage, match="train split"):
+        fit({"noisy_clients": (19,), "train_samples": 5000}, ["num_clients"])
 
 
 def refusal(arguments, capsys):

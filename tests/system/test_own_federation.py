@@ -177,6 +177,8 @@ def test_natural_clients_hold_what_is_theirs():
     assert env.last_round.mean_accuracy > 0.5
     with pytest.raises(ValueError, match="num_clients is 13, but 12 users"):
         envs.FederatedRounds(FederationConfig(**(fields | {"num_clients": 13})))
+    with pytest.raises(ValueError, match="num_clients is 13, but 12 users"):  # and nothing of settings not given
+        envs.parallel_env(**(fields | {"num_clients": 13}))
     with pytest.raises(ValueError, match="no train_users"):
         envs.parallel_env(**(TINY | {"partition": "natural"}))
     with pytest.raises(ValueError, match=r"train_samples .*natural"):
