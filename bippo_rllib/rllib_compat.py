@@ -15,7 +15,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPO
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
-from ray.rllib.core import ALL_MODULES, COMPONENT_MODULE_TO_ENV_CONNECTOR
+from ray.rllib.core import ALL_MODULES
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.env.env_runner import ENV_STEP_FAILURE
@@ -119,7 +119,7 @@ class LeanEnvRunner(MultiAgentEnvRunner):
     @property
     def module_to_env(self) -> ConnectorPipelineV2:
         """The module-to-env pipeline, which is public as a component of checkpoints only."""
-        return dict(self.get_checkpointable_components())[COMPONENT_MODULE_TO_ENV_CONNECTOR]
+        return self._module_to_env
 
     @property
     def needs_reset(self) -> bool:

@@ -29,7 +29,6 @@ class Method:
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
     uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
-    critic: bool = True  #: False where policies learn without one.
     #: What it is told about clients that no real one would give away; reports mark its rows.
     told: str = ""
     reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
@@ -101,71 +100,50 @@ _MATCHING: Mapping[str, Any] = MappingProxyType(
 )
 
 
+def _by_settings(name: str, description: str, **more: Any) -> Method:
+    """Returns a method that is all in its ``MethodSettings``."""
+    return Method(name, description, partial(_configured, name), learns=METHOD_SETTINGS[name].learns, **more)
+
+
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
         for method in (
-            Method(
-                "bippo",
-                "independent PPO per client, epsilon-greedy budget sampler (the paper's method)",
-                partial(_configured, "bippo"),
-            ),
-            Method(
-                "ippo",
-                "the same policies, clients drawn in proportion to their suggestions",
-                partial(_configured, "ippo"),
-            ),
-            Method(
-                "bippo-greedy",
-                "the same policies, always the highest suggestions; to compare samplers",
-                partial(_configured, "bippo-greedy"),
-            ),
+            _by_settings("bippo", "independent PPO per client, epsilon-greedy budget sampler (the paper's method)"),
+            _by_settings("ippo", "the same policies, clients drawn in proportion to their suggestions"),
+            _by_settings("bippo-greedy", "the same policies, always the highest suggestions; to compare samplers"),
             Method(
                 "ppo",
                 "one central network over all clients, clients drawn in proportion to its softmax",
                 partial(_central, "stochastic"),
             ),
             Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
-            Method(
+            _by_settings(
                 "bippo-r",
                 "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
-                partial(_configured, "bippo-r"),
                 federation=MappingProxyType({"reward": METHOD_SETTINGS["bippo-r"].reward}),
-                critic=False,
             ),
-            Method(
+            _by_settings(
                 "bippo-s",
                 "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match everybody's",
-                partial(_configured, "bippo-s"),
                 federation=_MATCHING,
-                critic=False,
             ),
-            Method(
-                "rep",
-                "ours: the representativeness prior of bippo-r alone; nothing is learned",
-                partial(_configured, "rep"),
-                learns=False,
-            ),
-            Method(
+            _by_settings("rep", "ours: the representativeness prior of bippo-r alone; nothing is learned"),
+            _by_settings(
                 "ippo-odds",
                 "ippo, but drawn in proportion to the odds p / (1 - p) of the suggestions; for the ablation",
-                partial(_configured, "ippo-odds"),
             ),
-            Method(
+            _by_settings(
                 "fedavg",
                 "random clients until the budget is spent; nothing is learned",
-                partial(_configured, "fedavg"),
-                learns=False,
                 uses_client_reports=False,
             ),
-            Method(
+            _by_settings(
                 "poc",
                 "Power-of-Choice: the highest local losses first",
-                partial(_configured, "poc"),
-                learns=False,
                 federation=_LOSS,
             ),
-            Method("poca", "the lowest local accuracies first", partial(_configured, "poca"), learns=False),
+            _by_settings("poca", "the lowest local accuracies first"),
             Method(
                 "pocd",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",

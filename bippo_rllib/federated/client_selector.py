@@ -50,6 +50,8 @@ class ClientSelector:
 
     def __init__(self, parts: SelectorParts) -> None:
         self._parts = parts
+        #: The ``suggestions`` that the latest ``select`` picked by; empty before the first one, and not saved.
+        self.last_suggestions: dict[Any, float] = {}
 
     @classmethod
     def load(
@@ -99,7 +101,11 @@ class ClientSelector:
         Raises:
             ValueError: If ``load`` could not read it, as with a sampler of one's own class; nothing is written then.
         """
-        write(path, pack(self._parts))
+        write(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Returns what ``save`` writes; its errors are those of ``save``."""
+        return pack(self._parts)
 
     def __repr__(self) -> str:
         parts = self._parts
@@ -197,6 +203,7 @@ class ClientSelector:
             logger.log(level, "no policies yet, so fresh ones, for %s", ", ".join(new))
         take_over(parts.trainer, changed)
         parts.prior, parts.matching, parts.ranking = prediction.prior, prediction.matching, prediction.ranking
+        self.last_suggestions = dict(zip(observed.clients, prediction.scores.tolist(), strict=True))
         parts.largest = observed.largest
         parts.last = LastRound(
             policy_ids=observed.ids,

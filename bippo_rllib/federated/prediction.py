@@ -42,14 +42,16 @@ def predict(parts: SelectorParts, changed: PolicyTrainer, observed: Observed) ->
     """
     log_probs = log_prob_participate(_logits(parts.trainer, changed, observed))
     scores, prior, matching, ranking = log_probs.exp().numpy(), parts.prior, parts.matching, parts.ranking
+    if not observed.ids:
+        return Prediction(log_probs.numpy(), scores, prior, matching, ranking)
     with np.errstate(over="ignore", invalid="ignore"):  # of huge reports; the sampler refuses what becomes NaN
-        if observed.ids and ranking is not None:
+        if ranking is not None:
             ranking = copy.deepcopy(ranking)
             scores = ranking.scores(observed)
-        if observed.ids and prior is not None and observed.prior_reports is not None:
+        if prior is not None and observed.prior_reports is not None:
             prior = _copy_of(prior)
             scores = prior.scores(scores, observed.ids, observed.prior_reports)
-        if observed.ids and matching is not None and observed.updates is not None:
+        if matching is not None and observed.updates is not None:
             matching = copy.copy(matching)
             matching.observe(observed.ids, observed.updates)
     return Prediction(log_probs.numpy(), scores, prior, matching, ranking)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,10 +10,7 @@ from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.federated.observed import Observed
-from bippo_rllib.federated.reports import NUM_SAMPLES, numbers
-
-#: Lowest and highest loss that Oort takes.
-_LOSS = (0.0, math.inf)
+from bippo_rllib.federated.reports import LOSS, NUM_SAMPLES, numbers
 
 
 @dataclass
@@ -59,9 +55,9 @@ class OortRanking:
         """Returns ``float64[N]``, the higher the earlier a client is picked; moves on by one round."""
         sizes = numbers(observed.reports, observed.clients, "num_samples", NUM_SAMPLES)
         tried = np.flatnonzero(observed.trained).tolist() if self.rule.has_begun else []
-        utilities = sizes[tried] * numbers(observed.reports, [observed.clients[i] for i in tried], "loss", _LOSS)
-        for i in np.flatnonzero(~np.isfinite(utilities)):
-            raise ValueError(f"{observed.clients[tried[i]]!r} has a loss or num_samples too large for a utility")
+        utilities = sizes[tried] * numbers(observed.reports, [observed.clients[i] for i in tried], "loss", LOSS)
+        if (bad := np.flatnonzero(~np.isfinite(utilities))).size:
+            raise ValueError(f"{observed.clients[tried[bad[0]]]!r} has a loss or num_samples too large for a utility")
         self.rule.feedback(dict(zip([observed.ids[i] for i in tried], utilities.tolist(), strict=True)))
         index = np.flatnonzero(observed.candidates)
         if not index.size:

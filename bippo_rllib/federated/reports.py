@@ -44,7 +44,7 @@ class ClientReport:
 Reports = Mapping[Any, ClientReport | Mapping[str, Any]]
 
 #: Lowest and highest value of what a ``ClientReport`` holds, and of what is reported after a round.
-ACCURACY, NUM_SAMPLES, COST_J = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf)
+ACCURACY, NUM_SAMPLES, COST_J, LOSS = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf), (0.0, math.inf)
 EFFECT, ANY = (-1.0, 1.0), (-math.inf, math.inf)
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 REWARD = (-_LARGEST_FLOAT32, _LARGEST_FLOAT32)

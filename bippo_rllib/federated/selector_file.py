@@ -251,7 +251,7 @@ def _pack_matching(matching: UpdateMatching) -> tuple[dict[str, Any], dict[str, 
 
 
 def _matching(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> UpdateMatching:
-    result = UpdateMatching(record["key"], size_key=record["size_key"], length_penalty=record["length_penalty"])
+    result = UpdateMatching(**{name: record[name] for name in _MATCHING})
     profiles = dict(zip(record["clients"], arrays["profiles"], strict=True))
     result.set_state(
         {"profiles": profiles, "first_length": record["first_length"], "recent": arrays["recent"].tolist()}

@@ -116,7 +116,7 @@ class Transition:
 
 
 def check_returned(
-    acted: Iterable[Any],
+    acted: Sequence[Any],
     observations: Mapping[Any, Any],
     rewards: Mapping[Any, Any],
     terminateds: Mapping[Any, bool],
@@ -130,7 +130,6 @@ def check_returned(
     Raises:
         ValueError: If an agent was truncated without a last observation, or has no reward; the message names it.
     """
-    acted = list(acted)
     if observations.keys() >= set(acted) <= rewards.keys():  # as in nearly every step
         return
     for agent in acted:

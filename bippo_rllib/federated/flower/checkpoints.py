@@ -43,17 +43,22 @@ class Checkpoints:
 
     def close_round(self, state: RunState, selector: ClientSelector, batteries_j: dict[Any, float]) -> None:
         """Takes the state after a round, and saves it if there is a path."""
-        names, states = self._inner.names, self._inner.get()
-        self._complete = SavedRun(state, selector, batteries_j, self._history.size, names, states)
+        self._complete = SavedRun(state, selector, batteries_j, self._history.size, self._inner.names, None)
         if self._path is not None:
-            self._complete.save(self._path)
+            self._write(self._complete, self._path)
 
     def save(self, path: str | Path) -> None:
         """Saves the state after the latest round; a ValueError if a round is going on, or none was complete."""
         if self._complete is None:
             raise ValueError("a round is going on, or none is complete; save between rounds, as evaluate_fn may do")
         self._inner.check()
-        self._complete.save(path)
+        self._write(self._complete, path)
+
+    def _write(self, run: SavedRun, path: str | Path) -> None:
+        """Saves a run, with what the inner strategies remember: until the next round starts, that does not change."""
+        if run.inner_states is None:
+            run.inner_states = self._inner.get()
+        run.save(path)
 
     def load(self, path: str | Path) -> SavedRun:
         """Reads a saved run, restores what its inner strategies remember, and has ``start`` go on from it.
@@ -65,7 +70,7 @@ class Checkpoints:
         if saved.inner_names != self._inner.names:
             raise ValueError(f"{path} was saved with {saved.inner_names}, and this run has {self._inner.names}")
         self._history.check(saved.history_size)
-        self._inner.set(saved.inner_states)
+        self._inner.set(saved.inner_states or [])
         self._complete = self._loaded = saved
         return saved
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from flwr.app import ArrayRecord, Message
 from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi, Strategy
 from flwr.serverapp.strategy.strategy_utils import aggregate_arrayrecords
-
-logger = logging.getLogger(__name__)
 
 #: They average as FedAvg does, and take a step of an optimiser, with moments, towards the average.
 SERVER_OPTIMISERS = (FedAdagrad, FedAdam, FedAvgM, FedYogi)

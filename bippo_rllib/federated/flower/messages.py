@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bippo_rllib.federated.flower.node_reports import CLIENT, NAMED
@@ -35,7 +35,7 @@ def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | N
     new = sorted(node for client, node in node_ids.items() if client == node and policy_of(client) not in known)
     if not new:
         return None
-    named = ", ".join(str(node) for node in new[:NAMED]) + (f" and {len(new) - NAMED} more" if len(new) > NAMED else "")
+    named = _first([str(node) for node in new])
     return (
         f"no {CLIENT} from nodes {named}: each is a client by its node's id, which changes when it restarts, and "
         f"starts with a fresh policy; send {CLIENT}, by which clients keep theirs"
@@ -48,6 +48,9 @@ def without_report(batteries_j: Collection[Any], clients: Collection[Any]) -> st
     unknown = [client for client in batteries_j if policy_of(client) not in known]
     if not unknown:
         return None
-    named = ", ".join(repr(client) for client in unknown[:NAMED])
-    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-    return f"batteries_j has {named}{more}, which has not reported; a client without an entry has no limit"
+    named = _first([repr(client) for client in unknown])
+    return f"batteries_j has {named}, which has not reported; a client without an entry has no limit"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from bippo_rllib.policies.agents import policy_of
 ACCURACY, SAMPLES, COST, LOSS, CLIENT = "accuracy", "num-train-examples", "cost-j", "loss", "client-id"
 
 #: Lowest and highest value of each.
-LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.NUM_SAMPLES, COST: reports.COST_J, LOSS: (0.0, math.inf)}
+LIMITS = {ACCURACY: reports.ACCURACY, SAMPLES: reports.NUM_SAMPLES, COST: reports.COST_J, LOSS: reports.LOSS}
 
 #: By how much an accuracy may leave [0, 1], as a mean in float32 does.
 ROUNDING = 1e-6

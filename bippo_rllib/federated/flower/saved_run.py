@@ -35,7 +35,7 @@ class SavedRun:
         batteries_j: Joules that are left, by client.
         history_size: Bytes in the history's file.
         inner_names: Classes of the inner strategies, outermost first.
-        inner_states: What each of them remembers.
+        inner_states: What each of them remembers; None as long as the run is not saved.
     """
 
     state: RunState
@@ -43,7 +43,7 @@ class SavedRun:
     batteries_j: dict[Any, float]
     history_size: int
     inner_names: list[str]
-    inner_states: list[dict[str, Any]]
+    inner_states: list[dict[str, Any]] | None
 
     def save(self, path: str | Path) -> None:
         """Writes the file; one that is there is replaced at once.
@@ -73,9 +73,7 @@ class SavedRun:
             raise ValueError(
                 f"the run has a value that no file can hold, {error}; clients are texts or numbers"
             ) from None
-        with tempfile.TemporaryDirectory() as folder:
-            self.selector.save(Path(folder, SELECTOR_FILE))
-            arrays[_SELECTOR] = np.frombuffer(Path(folder, SELECTOR_FILE).read_bytes(), np.uint8)
+        arrays[_SELECTOR] = np.frombuffer(self.selector.to_bytes(), np.uint8)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         write(path, save(arrays, {_KEY: packed}))
 

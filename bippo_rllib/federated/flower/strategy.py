@@ -187,7 +187,6 @@ class BudgetedStrategy(Strategy):
         self._checkpoints.open_round()
         now = run.round = Round(run.first_round + server_round, arrays, profiles=run.state.profiles)
         nodes = self._nodes_with_reports(run, now, grid)
-        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles)
         limits = Limits(self.budget_j, self.batteries_j, self._eligible)
         chosen = select(self.selector, limits, run.evaluations.latest, now)
         messages = configured(self.strategy, now.number, arrays, config, nodes) if chosen else None
@@ -264,9 +263,10 @@ class BudgetedStrategy(Strategy):
         return now
 
     def _nodes_with_reports(self, run: Running, now: Round, grid: Grid) -> NodeSnapshot:
-        """The nodes that are online; they evaluate the model if none of them has reported."""
+        """Sets the round's reports; returns the nodes online, which evaluate the model if none of them has reported."""
         nodes = NodeSnapshot(grid)
-        if run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles):
+        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles)
+        if now.reports:
             return nodes
         evaluation = run.evaluations.evaluate(now.number - 1, now.arrays)
         if evaluation.refused and not evaluation.reports and not run.state.has_model:
@@ -276,4 +276,6 @@ class BudgetedStrategy(Strategy):
             self.history.append(first_records(evaluation))
             if warning := without_report(self.batteries_j, evaluation.reports):
                 logger.warning("%s", warning)
-        return NodeSnapshot(grid)
+        nodes = NodeSnapshot(grid)
+        now.reports = run.evaluations.available(nodes.node_ids, run.state.trained, now.profiles)
+        return nodes
