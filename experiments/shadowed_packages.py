@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-_OURS = ("bippo_rllib", "envs", "experiments")
+OURS = ("bippo_rllib", "envs", "experiments")
+#: Folders of installed packages.
+INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def what_is_in_the_way(path: Sequence[str] | None = None) -> str | None:
@@ -16,7 +18,7 @@ def what_is_in_the_way(path: Sequence[str] | None = None) -> str | None:
     Args:
         path: Python's search path where it is another one than here.
     """
-    for name in _OURS:
+    for name in OURS:
         spec = importlib.util.find_spec(name) if path is None else PathFinder.find_spec(name, path)
         found = [Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()]
         ours = Path(__file__).resolve().parents[1] / name

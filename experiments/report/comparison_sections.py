@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from experiments.report.churn_moments import Churn, find_churn
+from experiments.report.churn_moments import Churn
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.curves import accuracy_figure
 from experiments.report.numbers import energy, with_interval
@@ -24,7 +24,7 @@ Pairs: TypeAlias = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]
 
 def check_against(results: Results, against: Results) -> None:
     """Raises ValueError if two studies are of different data or targets, or ``against`` serves no comparison."""
-    churn = find_churn(results.rows)
+    churn = results.churn
     for study in (results, against):
         if study.is_search:
             raise ValueError(f"{study.folders} is a search, whose settings differ; --against takes studies without one")
@@ -40,7 +40,7 @@ def check_against(results: Results, against: Results) -> None:
         check_same_settings(ours, theirs, problem, ignored)
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
-    if churn is not None and find_churn(against.rows) is not None:
+    if churn is not None and against.churn is not None:
         raise ValueError(f"{against.folders} has churn too; name a run without with --against")
 
 
@@ -54,7 +54,7 @@ def _facts(study: Results, churn: Churn | None) -> dict[str, object]:
 
 def comparison_sections(results: Results, against: Results | None, output: Path) -> list[str]:
     """Returns Markdown of the sections that apply, with figures in ``output``; hints where ``against`` is missing."""
-    churn = find_churn(results.rows)
+    churn = results.churn
     if against is None:
         missing = ["churn"] * (churn is not None) + ["pretraining"] * results.is_pretrained
         return [f"`--against DIR` adds a comparison with a run without {what}." for what in missing]

@@ -107,11 +107,11 @@ def accuracy_figure(
     draw_accuracy(axes, rows, target=target, window=window)
     axes.set_title(plots.fitted(title, _WIDTH_IN - 0.7), loc="left", fontsize=10)
     plots.mark_churn(axes, rows if churn_rows is None else churn_rows)
+    for line, group in zip(axes.lines, groups(rows), strict=False):
+        short = "" if np.size(line.get_xdata()) else f", fewer than {window} rounds"
+        line.set_label(f"{group.name} ({group.seeds}{short})")
     handles, labels = axes.get_legend_handles_labels()
-    for handle, group in zip(handles, groups(rows), strict=False):
-        short = f", fewer than {window} rounds" if curve(group, window).mean.size == 0 else ""
-        handle.set_label(f"{group.name} ({group.seeds}{short})")
-    width_in = 0.75 + 0.062 * max(len(str(handle.get_label())) for handle in handles)
+    width_in = 0.75 + 0.062 * max(map(len, labels))
     plots.legend_below(figure, handles, max(1, min(len(labels), int(_WIDTH_IN / width_in))), handlelength=4)
     return figure
 

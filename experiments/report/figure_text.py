@@ -23,11 +23,6 @@ def as_drawn(text: object, longest: int = _LONGEST) -> str:
     return drawn.replace("$", r"\$")
 
 
-def can_be_drawn(text: str) -> bool:
-    """Whether the font of figures has every character of a text."""
-    return all(ord(sign) in _glyphs() for sign in printable(text))
-
-
 @cache
 def _glyphs() -> frozenset[int]:
     """Code points of the font of figures."""

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from experiments.methods import METHODS, told_of
-from experiments.report.churn_moments import find_churn
 from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
 from experiments.report.metrics import MethodSummary, summarize
@@ -39,8 +38,7 @@ class Report:
         seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
         size = f"{pluralize(clients, 'client')}, {pluralize(rounds, 'round')}"
         heading = f"{self.results.title}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
-        churn = find_churn(rows)
-        return f"{heading}; {churn}" if churn else heading
+        return f"{heading}; {self.results.churn}" if self.results.churn else heading
 
     @property
     def records(self) -> list[Record]:

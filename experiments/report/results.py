@@ -15,11 +15,12 @@ from typing import Any
 import pandas as pd
 
 from experiments.methods import is_reference
+from experiments.report.churn_moments import Churn, find_churn
 from experiments.results.collection import ROUNDS_FILE, Study, is_collection, read_collection, write_collection
 from experiments.results.federation_record import FederationRecord
 from experiments.results.files import files_named
 from experiments.results.naming import look_up, pluralize, printable
-from experiments.results.rows import ROWS_FILE, rows_files, rows_of
+from experiments.results.rows import rows_files, rows_of
 from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info, parse_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.settings import ENV_PREFIX, split_settings
@@ -65,6 +66,11 @@ class Results:
     def rows(self) -> pd.DataFrame:
         """All rows, folder by folder."""
         return pd.concat([source.rows for source in self.sources], ignore_index=True)
+
+    @cached_property
+    def churn(self) -> Churn | None:
+        """Who joins and leaves; None if no client does."""
+        return find_churn(self.rows)
 
     @property
     def infos(self) -> list[RunInfo]:
@@ -193,7 +199,7 @@ def _sources(folder: Path) -> list[Source]:
     collected = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
     found = [source for collection in collected for source in _collected(collection)]
     studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
-    for path in [] if found and not any(files_named(folder, ROWS_FILE)) else rows_files(folder):
+    for path in rows_files(folder):
         studies.setdefault(_study_of(path, folder), []).append(path)
     if not found and not studies:
         studies = {folder: []}

@@ -66,8 +66,9 @@ def check_study(study: Study) -> None:
     check_settings_are_taken(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)
+    federations = _federations(study, study.draws[0])
     for seed in study.seeds:
-        env = _check_federations(study, study.draws[0], seed)
+        env = _made(study, federations, seed)
     for trial in study.all_trials:
         if trial.init_from and not study.is_resumed:  # a resumed study was checked when it was started
             check_fit(trial.init_from, study_config(study, trial.method, trial.search), env)
@@ -82,41 +83,52 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
         for method in study.methods:
             study_config(study, method, draw).validate()
         if split_settings(draw)[1]:
-            _check_federations(study, draw, study.seeds[0])
+            _made(study, _federations(study, draw), study.seeds[0])
     except ValueError as error:
         if not draw:
             raise
         raise ValueError(f"--search draws {describe(draw)}: {error}") from None
 
 
-def _check_federations(study: Study, draw: Mapping[str, Any], seed: int) -> FederatedRounds:
-    """Makes the environment of each method, once where several have the same; returns one of them."""
-    import envs
+def _federations(study: Study, draw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the settings that each method's federation reads, once where several have the same."""
     from envs.config import only_read
-    from envs.training.executor import check_device
     from experiments.study.selector_macs import with_selector
     from experiments.study.trial import study_config
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
-    seen: list[dict[str, Any]] = []
     asked = [
         with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
         for method in study.methods
     ]
-    _check_read(split_settings({**study.settings, **draw})[1], asked, study.methods)
+    _check_read(split_settings({**study.settings, **draw})[1], asked)
+    found: list[dict[str, Any]] = []
     for federation in map(only_read, asked):
-        if federation not in seen:
-            seen.append(federation)
-            check_device(str(federation.get("device", "cpu")))
-            env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
+        if federation not in found:
+            found.append(federation)
+    return found
+
+
+def _made(study: Study, federations: Sequence[Mapping[str, Any]], seed: int) -> FederatedRounds:
+    """Makes the environments of a seed; returns one of them."""
+    import envs
+    from envs.training.executor import check_device
+
+    for federation in federations:
+        check_device(str(federation.get("device", "cpu")))
+        env = envs.parallel_env(**federation, rounds=study.rounds, seed=seed)
     return env
 
 
-def _check_read(given: Mapping[str, Any], federations: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> None:
+def _check_read(given: Mapping[str, Any], federations: Sequence[Mapping[str, Any]]) -> None:
     """Refuses what a user gave for the federation and what none of the methods' federations reads."""
     from envs.config import unread
 
+    without = [unread(each) for each in federations]
     for name in given:
-        reasons = [unread(each).get(name) if name in each else _NOT_CHARGED for each in federations]
+        reasons = [
+            left_out.get(name) if name in each else _NOT_CHARGED
+            for left_out, each in zip(without, federations, strict=True)
+        ]
         if all(reasons):
             raise ValueError(f"{name} {reasons[0]}")

@@ -45,7 +45,8 @@ _BOOKKEEPING = {
 def grouped(result: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a result by tag, ``group/name``; NaN, as for a loss in a round without an update, is left out."""
     numbers = {}
-    for key, value in flatten_dict(dict(result), delimiter="/").items():
+    curves = {key: value for key, value in result.items() if key not in _BOOKKEEPING}  # without the configuration
+    for key, value in flatten_dict(curves, delimiter="/").items():
         is_number = isinstance(value, int | float | np.integer | np.floating)
         if is_number and not math.isnan(value) and (tag := tag_of(key)):
             numbers[tag] = float(value)

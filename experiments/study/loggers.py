@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from experiments.cli import one_line
 #: Names of ``--logger``, which are those of the packages.
 LOGGERS = ("mlflow", "wandb")
 MLFLOW_FILE = "mlflow.db"
-#: Key of a result's list of the numbers of each round that it stands for, by tag and with the ``round`` itself.
+#: Key of a result's list of the rounds that it stands for, each with its numbers by tag.
 POINTS = "points"
 _PROJECT = "bippo"
 _MLFLOW_BATCH = 1_000  # The most metrics that MLflow takes at once.
@@ -67,7 +67,7 @@ def _mlflow(results_dir: Path) -> Any:
 
             client, now = MlflowClient(self.tracking_uri, self.registry_uri), int(1000 * time.time())
             metrics = [
-                Metric(tag, value, now, step) for step, numbers in _steps(result) for tag, value in numbers.items()
+                Metric(tag, value, now, step) for step, numbers in result[POINTS] for tag, value in numbers.items()
             ]
             for start in range(0, len(metrics), _MLFLOW_BATCH):
                 client.log_batch(self._trial_runs[trial], metrics[start : start + _MLFLOW_BATCH])
@@ -84,7 +84,7 @@ def _wandb(results_dir: Path) -> Any:
         """Logs a point for each round."""
 
         def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
-            for step, numbers in _steps(result):
+            for step, numbers in result[POINTS]:
                 super().log_trial_result(step, trial, {**numbers, "training_iteration": step})
 
     # A Ray worker writes the runs, and need not have this process's environment. Its folder is Ray's, which is copied
@@ -96,9 +96,3 @@ def _wandb(results_dir: Path) -> Any:
         mode=os.environ.get("WANDB_MODE"),
         entity=os.environ.get("WANDB_ENTITY"),
     )
-
-
-def _steps(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, float]]]:
-    """Round and numbers, by tag, of each round that a result stands for."""
-    for point in result[POINTS]:
-        yield int(point["round"]), {tag: value for tag, value in point.items() if tag != "round"}

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 
 from envs.imports import OWN_CODE_FIELDS, is_import
 from experiments.results.files import sha256
+from experiments.shadowed_packages import INSTALLED, OURS
 from experiments.study.settings import ENV_PREFIX
 
 if TYPE_CHECKING:
     from experiments.study.study import Study
-
-#: What comes with the project or is installed is known by its version.
-_OURS = ("bippo_rllib", "envs", "experiments")
-_INSTALLED = ("site-packages", "dist-packages")
 
 
 def own_modules(study: Study) -> dict[str, str]:
@@ -54,7 +51,7 @@ def _root(module: str) -> Path | None:
         return None
     folder = path.parent
     is_package = spec is not None and spec.submodule_search_locations is not None
-    if is_package and not {*folder.parts} & {*_INSTALLED}:
+    if is_package and not {*folder.parts} & {*INSTALLED}:
         return folder.parent
     return folder
 
@@ -65,11 +62,11 @@ def _located(module: str, root: Path) -> Iterator[tuple[str, Path]]:
     for length in range(1, len(parts) + 1):
         name = ".".join(parts[:length])
         spec = PathFinder.find_spec(name, where)
-        if spec is None or parts[0] in _OURS:
+        if spec is None or parts[0] in OURS:
             return
         path = _file_of(spec)
         if path is not None:
-            if not path.is_relative_to(root) or {*path.relative_to(root).parts} & {*_INSTALLED}:
+            if not path.is_relative_to(root) or {*path.relative_to(root).parts} & {*INSTALLED}:
                 return
             yield name, path
         where = spec.submodule_search_locations

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.training.actor_plan import Resources
+from experiments.shadowed_packages import INSTALLED
 from experiments.study.interrupts import ignore_interrupts, signals_restored
 
 #: Environment variable that names a cluster; Ray sets it for a submitted job.
@@ -68,7 +69,7 @@ def _start_quietly(cpus: int, started: threading.Event) -> None:
 def _found_by_workers() -> Iterator[None]:
     """Lets processes that are started in the body find the packages of this checkout first, unless it is installed."""
     root, before = Path(__file__).resolve().parents[2], os.environ.get("PYTHONPATH")
-    if not {"site-packages", "dist-packages"} & {*root.parts}:
+    if not INSTALLED & {*root.parts}:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), before]))
     try:
         yield

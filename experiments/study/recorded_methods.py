@@ -54,7 +54,7 @@ def _settings_of(name: str) -> dict[str, Any]:
     config = method.make_config()
     needed = {f"{ENV_PREFIX}{key}": value for key, value in method.federation.items()}
     found = {key: getattr(config, key) for key in _deciding(config)}
-    return {key: as_written({key: _named(value)})[key] for key, value in sorted({**found, **needed}.items())}
+    return as_written({key: _named(value) for key, value in sorted({**found, **needed}.items())})
 
 
 def _deciding(config: BippoConfig) -> set[str]:

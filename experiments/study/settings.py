@@ -201,8 +201,9 @@ def _unknown_setting(key: str, config: Any) -> str:
     from envs import FederationConfig
 
     fields = [ENV_PREFIX + name for name in FederationConfig.__dataclass_fields__]
-    keys = [name for name in {**dict.fromkeys(CHANGEABLE), **vars(config)} if not name.startswith("_")]
-    keys = [name for name in keys if name in CHANGEABLE or name not in vars(PPOConfig())]
+    theirs = vars(PPOConfig()).keys() - set(CHANGEABLE)
+    names = {**dict.fromkeys(CHANGEABLE), **vars(config)}
+    keys = [name for name in names if not name.startswith("_") and name not in theirs]
     same = [name for name in (ENV_PREFIX + key, _OTHER_NAMES.get(key)) if name in (*fields, *keys)]
     hint = f"did you mean {same[0]}? " if same else close_matches(key, [*sorted(keys), *fields])
     return f"unknown setting '{key}': {hint}{_KEYS}"

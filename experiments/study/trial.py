@@ -184,7 +184,7 @@ class StudyTrial(Bippo):
         except Exception as error:
             self._error = error
             raise
-        return {**result, POINTS: [{**numbers, "round": result["round"]}]}
+        return {**result, POINTS: [(int(result["round"]), numbers)]}
 
     def _must_report(self, result: Mapping[str, Any]) -> bool:
         """Whether Tune ends the trial, compares it or takes a checkpoint after this round."""
