@@ -200,7 +200,8 @@ def _sources(folder: Path) -> list[Source]:
     found = [source for collection in collected for source in _collected(collection)]
     studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
     for path in rows_files(folder):
-        studies.setdefault(_study_of(path, folder), []).append(path)
+        study = next((parent for parent in path.parents if parent in studies), folder)
+        studies.setdefault(study, []).append(path)
     if not found and not studies:
         studies = {folder: []}
     return [*found, *(_source(study, paths) for study, paths in studies.items())]
@@ -219,11 +220,6 @@ def _collected(folder: Path, only: str | None = None) -> list[Source]:
         Source(folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}"))
         for name, study in studies.items()
     ]
-
-
-def _study_of(rows: Path, folder: Path) -> Path:
-    below = [parent for parent in rows.parents if parent.is_relative_to(folder)]
-    return next((parent for parent in below if (parent / RUN_FILE).exists()), folder)
 
 
 def _source(folder: Path, paths: Sequence[Path]) -> Source:
