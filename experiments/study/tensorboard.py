@@ -30,7 +30,8 @@ class EventFile:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._writer = EventsWriter(str(folder / "events"))
+        # The file's name has whole seconds only: a trial that starts again within one would replace what it has logged.
+        self._writer = EventsWriter(str(folder / "events"), filename_suffix=f".{time.time_ns()}")
         experiment, start, self._end = hparams(
             {key: _plain(value) for key, value in settings.items()}, dict.fromkeys(HPARAM_METRICS)
         )

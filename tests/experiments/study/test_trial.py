@@ -83,7 +83,8 @@ def test_rounds_before_one_that_fails_are_reported_and_logged(tmp_path, monkeypa
     assert read_rows(tmp_path / "failing")["round"].tolist() == steps(tmp_path / "failing") == [1, 2, 3]
 
 
-def test_a_resumed_trial_has_one_point_for_each_round(tmp_path) -> None:
+def test_a_resumed_trial_has_one_point_for_each_round_even_within_a_second(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tensorboardX.event_file_writer.time.time", lambda: 1.8e9)
     folder = tmp_path / "resumed"
     killed = started(folder)
     assert killed.train()["round"] == 5
