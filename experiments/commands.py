@@ -64,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(ValueError(f"which command is {name} for? {' or '.join(COMMANDS)}, such as `bippo tune {name}`"))
     if name not in COMMANDS:
         return refuse(ValueError(unknown_name("command", name, COMMANDS)))
+    if name != "export" and importlib.util.find_spec("ray") is None:  # as on a server that only selects
+        return refuse(ValueError(f"bippo {name} needs Ray, which is not installed; install without --no-deps"))
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
     if argv is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -18,6 +19,15 @@ from bippo_rllib.selection.set_score import SetScore
 
 #: Key of the set score's part of the state.
 SET_SCORE = "set_score"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the latest selection was made by."""
+
+    agents: Sequence[str]  #: ``[N]`` the live agents, sorted.
+    suggestions: np.ndarray | None  #: ``[N]`` P(participate | s) of the policies; None where no policy was asked.
+    scores: np.ndarray  #: ``[N]`` what the sampler got: the suggestions, adjusted or replaced; -inf is no candidate.
 
 
 class BudgetSamplerConnector(ConnectorV2):
@@ -38,7 +48,12 @@ class BudgetSamplerConnector(ConnectorV2):
         client_of: Agent id -> client, for the set score. By default every agent id is a client.
         input_observation_space: See ``ConnectorV2``.
         input_action_space: See ``ConnectorV2``.
+
+    Attributes:
+        latest: Suggestions and scores of the latest step; None before the first one and after a step without agents.
     """
+
+    latest: Scored | None = None
 
     def __init__(
         self,
@@ -68,10 +83,13 @@ class BudgetSamplerConnector(ConnectorV2):
     ) -> dict[str, Any]:
         """Writes ``actions`` and logs metrics of the selection; ``explore`` is passed to the sampler."""
         suggestions = batch.get(SUGGESTION)
+        self.latest = None
         if not suggestions:
             return batch
         order = order_of(suggestions)
         agents, scores = order.agents, values_of(suggestions, order)
+        log_probs = batch.get(Columns.ACTION_LOGP)
+        self.latest = Scored(agents, None if log_probs is None else np.exp(values_of(log_probs, order)), scores)
         infos = episodes[0].get_infos(-1)
         costs, budget = self._costs_and_budget(infos, agents)
         if self.set_score is not None:

@@ -144,7 +144,7 @@ def read_results(folders: Sequence[Path], name: str = "", target: float | None =
         ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
             two of them, or if a method has other settings in one than in the other.
     """
-    sources = tuple(source for folder in folders for source in _sources(folder))
+    sources = tuple(source for folder in folders for source in read_sources(folder))
     for source in sources[1:]:
         check_same(_facts(sources[0]), _facts(source), _cannot_be_merged(sources[0], source))
     for earlier, later in itertools.combinations(sources, 2):
@@ -165,7 +165,7 @@ def collect(folders: Sequence[Path], output: Path) -> Results:
     Raises:
         ValueError: If a study has no record, is a search, or has the name of another one.
     """
-    sources = tuple(source for folder in folders for source in _sources(folder))
+    sources = tuple(source for folder in folders for source in read_sources(folder))
     studies: dict[str, Study] = {}
     for source in sources:
         name = source.folder.resolve().name
@@ -185,7 +185,7 @@ def _cannot_be_merged(first: Source, second: Source) -> str:
     return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
 
 
-def _sources(folder: Path) -> list[Source]:
+def read_sources(folder: Path) -> list[Source]:
     """The studies in a folder and below it: each has the rows below its run.json that are not below another one.
 
     Rows that no run.json is above of are taken for those of one study without a record. Of collected studies, in

@@ -9,7 +9,9 @@ clocks left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.results.columns import Column, problem_of_columns
+from experiments.results.columns import Column, completed, problem_of_columns
 from experiments.results.files import atomic_write
 from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
 
@@ -35,6 +37,11 @@ CLIENT_COLUMNS = (
     Column("accuracy", pa.float64(), "share of 1", "the client's accuracy after the round", most=1.0),
     Column("trained", pa.bool_(), "", "whether it trained in the round"),
     Column("failed", pa.bool_(), "", "whether its training failed in the round"),
+    *(
+        replace(column, name=column.name.removesuffix("s"), dtype=pa.float64())
+        for column in COLUMNS
+        if column.name in ("suggestions", "scores", "rewards")
+    ),
 )
 #: Where pandas keeps ``DataFrame.attrs`` in a Parquet file.
 _ATTRS = b"PANDAS_ATTRS"
@@ -54,7 +61,7 @@ def write_collection(folder: Path, studies: Mapping[str, Study]) -> None:
     records = {"studies": {name: study.record for name, study in studies.items()}}
     folder.mkdir(parents=True, exist_ok=True)
     _write(rows, ROUND_COLUMNS, folder / ROUNDS_FILE, records)
-    _write(_by_client(rows), CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
+    _write(by_client(rows, _KEY), CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
 
 
 def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: Mapping[str, Any]) -> None:
@@ -68,16 +75,28 @@ def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: 
         writer.add_key_value_metadata({_ATTRS: json.dumps(attrs, ensure_ascii=False)})
 
 
-def _by_client(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per live client of each row, in the order of ``rows``."""
-    repeated = rows.loc[rows.index.repeat(rows["num_clients"]), _KEY]
+def by_client(rows: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
+    """Returns one row per live client of each row, in the order of ``rows``.
+
+    Args:
+        rows: Of trials.
+        kept: Their columns that each row of a client repeats.
+    """
+    repeated = rows.loc[rows.index.repeat(rows["num_clients"]), list(kept)]
     pairs = {name: zip(rows["clients"], rows[name], strict=True) for name in ("trained", "failed")}
     return repeated.assign(
         client=np.concatenate(rows["clients"].to_list()),
         cost_j=np.concatenate(rows["costs_j"].to_list()),
         accuracy=np.concatenate(rows["accuracies"].to_list()),
         **{name: np.concatenate([np.isin(live, named) for live, named in each]) for name, each in pairs.items()},
+        **{name.removesuffix("s"): _values(rows, name) for name in ("suggestions", "scores", "rewards")},
     )
+
+
+def _values(rows: pd.DataFrame, name: str) -> np.ndarray:
+    """A list column as one array, NaN for the clients of a row without a list."""
+    pairs = zip(rows[name], rows["num_clients"], strict=True)
+    return np.concatenate([np.full(number, math.nan) if values is None else values for values, number in pairs])
 
 
 def is_collection(folder: Path) -> bool:
@@ -112,7 +131,7 @@ def _read(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
         raise ValueError(f"{path} is no readable Parquet file: {error}") from None
     if problem := problem_of_columns(table, columns):
         raise ValueError(f"{path} is no file of collected studies, {problem.removeprefix('which ')}")
-    frame = table.select([column.name for column in columns]).replace_schema_metadata(None).to_pandas()
+    frame = completed(table, columns).replace_schema_metadata(None).to_pandas()
     frame.attrs = json.loads((table.schema.metadata or {}).get(_ATTRS, b"{}"))
     return frame
 
@@ -129,4 +148,11 @@ def _with_lists(rounds: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
         accuracies=accuracies,
         trained=[ids[of] for ids, of in zip(live, trained, strict=True)],
         failed=[ids[of] for ids, of in zip(live, failed, strict=True)],
+        **{f"{name}s": _lists(clients[name], ends) for name in ("suggestion", "score", "reward")},
     )
+
+
+def _lists(values: pd.Series, ends: np.ndarray) -> list[np.ndarray | None]:
+    """A row's list each; None where nothing was recorded."""
+    lists = np.split(values.to_numpy(dtype=np.float64), ends)
+    return [None if len(each) and np.isnan(each).all() else each for each in lists]

@@ -29,6 +29,7 @@ class Column:
     most: float = np.finfo(float).max  #: Infinite where the numbers may be.
     may_be_null: bool = False
     may_be_nan: bool = False
+    may_be_missing: bool = False  #: In files that were written before there was the column.
 
     def field(self) -> pa.Field:
         """The column's field of an Arrow schema."""
@@ -38,9 +39,10 @@ class Column:
 def problem_of_columns(table: pa.Table, columns: Sequence[Column]) -> str:
     """Why a table does not hold these columns, as the end of a sentence; empty if it does."""
     names = table.column_names
-    missing = [column.name for column in columns if column.name not in names]
+    missing = [column.name for column in columns if column.name not in names and not column.may_be_missing]
     if missing:
         return f"which has no column {', '.join(missing)}"
+    columns = [column for column in columns if column.name in names]
     for column in columns:
         if names.count(column.name) > 1:
             return f"which has column {column.name} twice"
@@ -51,9 +53,18 @@ def problem_of_columns(table: pa.Table, columns: Sequence[Column]) -> str:
     return next(filter(None, (_problem_of_values(table[column.name], column) for column in columns)), "")
 
 
+def completed(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """Returns these columns of a table that has no problem; one that is missing has nulls."""
+    for column in columns:
+        if column.name not in table.column_names:
+            table = table.append_column(column.field(), pa.nulls(len(table), column.dtype))
+    return table.select([column.name for column in columns])
+
+
 def _problem_of_values(values: pa.ChunkedArray, column: Column) -> str:
-    entries = pc.list_flatten(values) if pa.types.is_list(column.dtype) else values
-    if not column.may_be_null and values.null_count + entries.null_count:
+    is_list = pa.types.is_list(column.dtype)
+    entries = pc.list_flatten(values) if is_list else values
+    if (values.null_count and not column.may_be_null) or (is_list and entries.null_count):
         return f"whose column {column.name} has entries without a value"
     if pa.types.is_string(column.dtype):
         longest = pc.max(pc.binary_length(entries)).as_py() or 0
@@ -92,8 +103,8 @@ def problem_of_clients(table: pa.Table) -> str:
         table: Whose columns have no problem.
     """
     live = _lengths(table, "clients")
-    for name in ("costs_j", "accuracies"):
-        if not np.array_equal(_lengths(table, name), live):
+    for name in ("costs_j", "accuracies", "suggestions", "scores", "rewards"):
+        if not np.array_equal(*_where_known(table, name, live)):
             return f"whose column {name} has not one entry for each of clients"
     for count, name in (("num_clients", "clients"), ("num_trained", "trained")):
         if not np.array_equal(table[count].to_numpy(), _lengths(table, name)):
@@ -106,6 +117,14 @@ def problem_of_clients(table: pa.Table) -> str:
         if not np.isin(named, clients).all():
             return f"whose column {name} names clients that are none of the round"
     return ""
+
+
+def _where_known(table: pa.Table, name: str, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of a list column, and what they are to be, without the rows in which it is null."""
+    if name not in table.column_names:
+        return live, live
+    known = table[name].is_valid().to_numpy()
+    return pc.list_value_length(table[name].drop_null()).to_numpy(), live[known]
 
 
 def _lengths(table: pa.Table, name: str) -> np.ndarray:

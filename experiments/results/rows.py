@@ -17,6 +17,7 @@ from envs.rules.budget import fits
 from experiments.results.columns import (
     MOST_CLIENTS,
     Column,
+    completed,
     problem_of_clients,
     problem_of_columns,
     problem_of_one_trial,
@@ -76,7 +77,7 @@ COLUMNS: tuple[Column, ...] = (
         "clients",
         pa.list_(pa.int64()),
         "",
-        "ids of the live clients; costs_j and accuracies are in this order",
+        "ids of the live clients, in whose order the other lists are",
         most=MOST_CLIENTS - 1,
     ),
     Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
@@ -96,6 +97,34 @@ COLUMNS: tuple[Column, ...] = (
         may_be_null=True,
     ),
     Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round", most=1.0),
+    Column(
+        "suggestions",
+        pa.list_(pa.float64()),
+        "share of 1",
+        "probability with which each live client's policy suggested to take part",
+        most=1.0,
+        may_be_null=True,
+        may_be_missing=True,
+    ),
+    Column(
+        "scores",
+        pa.list_(pa.float64()),
+        "",
+        "what the sampler selected by: the suggestions, or what the method made of them; -inf is no candidate",
+        least=-math.inf,
+        most=math.inf,
+        may_be_null=True,
+        may_be_missing=True,
+    ),
+    Column(
+        "rewards",
+        pa.list_(pa.float64()),
+        "",
+        "each live client's reward: the team's, or where participants have their own, 0 for all others",
+        least=-sys.float_info.max,
+        may_be_null=True,
+        may_be_missing=True,
+    ),
     Column(
         "epsilon",
         pa.float64(),
@@ -240,7 +269,7 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         print(f"warning: left out {printable(path)}, {printable(problem)}", file=sys.stderr)
         return None
     # Without what another program may have said about the columns.
-    return table.select(COLUMN_NAMES).replace_schema_metadata(None).to_pandas()
+    return completed(table, COLUMNS).replace_schema_metadata(None).to_pandas()
 
 
 def _problem(table: pa.Table) -> str:

@@ -106,12 +106,15 @@ class RowCallback(RLlibCallback):
         last = algorithm.parallel_env.last_round
         in_env, self._env_seconds = algorithm.env_seconds - self._env_seconds, algorithm.env_seconds
         epsilon, self._epsilon = self._epsilon, _epsilon(algorithm)
+        scored = algorithm.env_runner.sampler_connector.latest  # agents sort as their clients do
         return {
             **vars(self._info),
             **{name: value for name, value in vars(last).items() if name in COLUMN_NAMES},
             "trial": self._trial,
             "num_clients": len(last.clients),
             "num_trained": len(last.trained),
+            "suggestions": None if scored is None else scored.suggestions,
+            "scores": None if scored is None else scored.scores,
             "epsilon": epsilon,
             "rl_seconds": max(0.0, train_seconds - in_env),
         }

@@ -31,6 +31,9 @@ def make_rows(
         "probing_j": 0.0,
         "selection_j": 0.0,
         "measured_j": None,
+        "suggestions": [0.25, 0.75],
+        "scores": [float("-inf"), 1.5],
+        "rewards": [0.0, 0.1],
         "epsilon": float("nan"),
         "fl_seconds": 1.0,
         "rl_seconds": 0.01,
@@ -54,6 +57,6 @@ def write_trial(results_dir: Path, rows: Sequence[dict[str, Any]]) -> Path:
 def _for_its_clients(row: dict[str, Any]) -> dict[str, Any]:
     number = len(row["clients"])
     trained = [client for client in row["trained"] if client in row["clients"]]
-    costs_j = [*row["costs_j"], *[1.0] * number][:number]
+    lists = {name: [*row[name], *[1.0] * number][:number] for name in ("costs_j", "suggestions", "scores", "rewards")}
     counts = {"num_clients": number, "num_trained": len(trained), "trained": trained}
-    return {**row, **counts, "costs_j": costs_j, "accuracies": [row["mean_accuracy"]] * number}
+    return {**row, **counts, **lists, "accuracies": [row["mean_accuracy"]] * number}

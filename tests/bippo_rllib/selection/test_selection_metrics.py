@@ -35,23 +35,25 @@ class Unequal(Workers):
         return observations, rewards, *rest
 
 
-class Listening(ConnectorV2):
-    """Remembers what the sampler is about to get."""
+class Halving(ConnectorV2):
+    """Halves all suggestions, and remembers what the sampler is about to get."""
 
     heard: list[list[float]] = []  # noqa: RUF012
 
     def __call__(self, *, batch, **kwargs):
         if SUGGESTION in batch:
+            for key, (suggestion,) in batch[SUGGESTION].items():
+                batch[SUGGESTION][key] = [suggestion / 2]
             self.heard.append([batch[SUGGESTION][key][0] for key in sorted(batch[SUGGESTION])])
         return batch
 
 
 def build(config_class=BippoConfig, runner=BippoEnvRunner):
     config = config_class().environment(Unequal, env_config={"num_workers": 4, "leaves_at": 3, "budget": 4.0})
-    config.env_runners(module_to_env_connector=lambda *args, **kwargs: Listening())
+    config.env_runners(module_to_env_connector=lambda *args, **kwargs: Halving())
     if config_class is BippoConfig:
         config.env_runners(env_runner_cls=runner)
-    Listening.heard.clear()
+    Halving.heard.clear()
     return config.debugging(seed=7, log_level="ERROR").build_algo()
 
 
@@ -78,9 +80,14 @@ def expected(acts: list[bool], rewards: list[float], suggestions: list[float], e
 )
 def test_they_are_those_of_the_step_also_across_the_end_of_an_episode(config_class, runner, ray_session):
     algo = build(config_class, runner)
-    found = [algo.train()["env_runners"]["selection"] for _ in range(7)]  # the episode has 5 steps
+    found = []
+    for _ in range(7):  # the episode has 5 steps
+        found.append(algo.train()["env_runners"]["selection"])
+        latest = algo.env_runner.sampler_connector.latest
+        assert len(latest.agents) == len(latest.scores) and latest.scores.tolist() == Halving.heard[-1]
+        assert latest.suggestions == pytest.approx(2 * latest.scores, rel=1e-6) and latest.suggestions.all()
     algo.stop()
-    steps = zip(algo.parallel_env.steps, Listening.heard, strict=True)
+    steps = zip(algo.parallel_env.steps, Halving.heard, strict=True)
     epsilon = 1.0 if config_class is BippoConfig else math.nan
     for selection, (step, heard) in zip(found, steps, strict=True):
         assert selection == expected(*step, heard, epsilon)
@@ -95,9 +102,9 @@ def test_an_evaluation_has_its_own_which_are_means_over_its_steps(runner, ray_se
     algo.stop()
     algo = build(runner=runner)
     results = [algo.train() for _ in range(2)]
-    Listening.heard.clear()
+    Halving.heard.clear()
     evaluated = algo.evaluate()["env_runners"]["selection"]
-    heard = list(Listening.heard)
+    heard = list(Halving.heard)
     results += [algo.train() for _ in range(2)]
     assert [result["env_runners"]["selection"] for result in results] == plain
     env = algo.eval_env_runner.env.envs[0].unwrapped.parallel_env

@@ -98,6 +98,9 @@ def test_rows_join_environment_sampler_and_timings(results: Path) -> None:
     np.testing.assert_allclose(bippo["epsilon"], [1.0, 0.9, 0.81])
     assert fedavg["epsilon"].isna().all()
     assert (rows["mean_accuracy"] == rows["accuracies"].map(np.mean)).all()
+    for row in rows.itertuples():
+        assert len(row.suggestions) == 4 and row.scores == pytest.approx(row.suggestions, rel=1e-6)
+        assert row.rewards.tolist() == [row.reward] * 4
     assert (rows["num_trained"] == rows["trained"].map(len)).all() and (rows["num_clients"] == 4).all()
     assert (rows["fl_seconds"] > 0).all() and (rows["rl_seconds"] > 0).all()
 
