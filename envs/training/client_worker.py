@@ -122,7 +122,7 @@ class ClientWorker:
         inputs, labels = self._train.of(client)
         keys = (key.seed, key.episode, client, key.round)
         with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
-            torch.manual_seed(keyed_seed("training", *keys))
+            self._seed_layers(keyed_seed("training", *keys))
             train_locally(
                 self._network,
                 inputs,
@@ -134,6 +134,13 @@ class ClientWorker:
                 mixed_precision=self._config.mixed_precision,
                 proximal_mu=self._config.proximal_mu,
             )
+
+    def _seed_layers(self, seed: int) -> None:
+        """Seeds the device's generator alone: ``torch.manual_seed`` formats stacks to seed unused devices later."""
+        torch.random.default_generator.manual_seed(seed)
+        if self._device.type == "cuda":
+            with torch.cuda.device(self._device):
+                torch.cuda.manual_seed(seed)
 
     def _evaluate_group(self, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         parts = [self._train.of(client) if training_samples else self._test_of(client) for client in clients]

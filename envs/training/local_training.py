@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.sgd import sgd
 
 from envs.training.packing import EVALUATION_BATCH
 
@@ -49,8 +49,9 @@ def train_locally(
         order = torch.from_numpy(rng.permutation(len(labels))).to(inputs.device)
         batches = zip(inputs[order].split(batch_size), labels[order].split(batch_size), strict=True)
         for batch_inputs, batch_labels in batches:
-            model.zero_grad()
-            with torch.autocast(inputs.device.type, torch.bfloat16, enabled=mixed_precision):
+            for parameter in parameters:
+                parameter.grad = None
+            with torch.autocast(inputs.device.type, torch.bfloat16) if mixed_precision else nullcontext():
                 loss = functional.cross_entropy(model(batch_inputs), batch_labels)
             loss.backward()
             for parameter, at_start in zip(parameters, start, strict=False):
@@ -65,20 +66,25 @@ def train_locally(
 @torch.no_grad()
 def _step(parameters: Iterable[nn.Parameter], lr: float) -> None:
     """As ``torch.optim.SGD`` does; the first object of that class imports ``torch._dynamo``, which takes seconds."""
-    steps = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
-    no_momentum: list[Tensor | None] = [None] * len(steps)
-    sgd(
-        [parameter for parameter, _ in steps],
-        [gradient for _, gradient in steps],
-        no_momentum,
-        fused=True,
-        lr=lr,
-        weight_decay=0.0,
-        momentum=0.0,
-        dampening=0.0,
-        nesterov=False,
-        maximize=False,
-    )
+    by_dtype: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+    for parameter in parameters:
+        if parameter.grad is not None:
+            weights, gradients = by_dtype.setdefault(parameter.dtype, ([], []))
+            weights.append(parameter)
+            gradients.append(parameter.grad)
+    for weights, gradients in by_dtype.values():
+        torch._fused_sgd_(
+            weights,
+            gradients,
+            [],
+            lr=lr,
+            weight_decay=0.0,
+            momentum=0.0,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+        )
 
 
 @torch.no_grad()
