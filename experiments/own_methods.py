@@ -1,4 +1,4 @@
-"""Methods by what ``--methods`` names: ours, and users' own as ``MODULE:NAME``."""
+"""Methods by what ``--methods`` names: ours, and users' own as ``MODULE:NAME``. Callbacks by ``--callbacks``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from experiments.methods import METHODS, Method
 from experiments.results.naming import look_up
 
 if TYPE_CHECKING:
+    from ray.rllib.callbacks.callbacks import RLlibCallback
+
     from bippo_rllib import BippoConfig
 
 
@@ -62,6 +64,23 @@ def _own_config(text: str, make: Any) -> BippoConfig:
     if not isinstance(config, BippoConfig):
         raise ValueError(f"--methods {text} returned a {type(config).__name__}; it must return a BippoConfig")
     return config.copy(copy_frozen=False)
+
+
+def find_callbacks(text: str) -> type[RLlibCallback]:
+    """The class that ``--callbacks`` names.
+
+    Raises:
+        ValueError: If it cannot be imported or is no class of RLlib callbacks, in one line.
+    """
+    from ray.rllib.callbacks.callbacks import RLlibCallback
+
+    found = import_name("--callbacks", text)
+    if not (isinstance(found, type) and issubclass(found, RLlibCallback)):
+        what = f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
+        raise ValueError(
+            f"--callbacks {text} is {what}; name a class derived from ray.rllib.callbacks.callbacks.RLlibCallback"
+        )
+    return found
 
 
 def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:

@@ -42,11 +42,14 @@ def _source_shortfalls(source: Source) -> list[str]:
 def _ran(source: Source, trial: str, ran: int, rounds: int) -> str:
     if not ran:
         return "has no rows"
-    return f"has {ran} of {rounds} rounds{', after which no client was left' if _is_over(source, trial) else ''}"
+    if not _is_over(source, trial):
+        return f"has {ran} of {rounds} rounds"
+    ended = "a callback ended it" if source.info and source.info.callbacks else "no client was left"
+    return f"has {ran} of {rounds} rounds, after which {ended}"
 
 
 def _is_over(source: Source, trial: str) -> bool:
-    """Whether all clients have left, as the trial's checkpoint says."""
+    """Whether the trial ended early, as its checkpoint says: all clients have left, or a callback ended it."""
     newest = newest_checkpoint(source.folder / trial)
     return newest is not None and newest.over
 

@@ -22,7 +22,7 @@ RESUMED = "resumed_checkpoint"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A complete checkpoint, taken after ``round``; ``over`` if no client was live then, so no round can follow."""
+    """A complete checkpoint, taken after ``round``; ``over`` if none can follow or a callback ended the trial."""
 
     path: Path
     round: int
@@ -70,7 +70,7 @@ def newest_checkpoint(trial_dir: Path, before: float = math.inf) -> Checkpoint |
 
 
 def finished(trial_dir: Path, rounds: int) -> bool:
-    """Whether a trial has all its rows and its last checkpoint; it ends early where all clients have left."""
+    """Whether a trial has all its rows and its last checkpoint; it may have ended early, see ``Checkpoint``."""
     newest = newest_checkpoint(trial_dir)
     if newest is None or not (newest.over or newest.round >= rounds):
         return False

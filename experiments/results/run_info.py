@@ -51,6 +51,7 @@ class RunInfo:
     methods: Annotated[Sequence[str], Field(min_length=1)]  #: Their names in rows, in the order they were asked for.
     seeds: Annotated[Sequence[Seed], Field(min_length=1)]  #: Likewise.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
+    callbacks: Sequence[str] = field(default_factory=list)  #: ``MODULE:NAME`` of RLlib callbacks.
     search: Mapping[str, str] = field(default_factory=dict)  #: The searched expressions.
     num_samples: AtLeastOne = 1  #: Settings drawn from them.
     draws: Sequence[Mapping[str, str]] = field(default_factory=list)  #: What was drawn, as Python literals.

@@ -118,6 +118,15 @@ def _add_what_to_run(group: Any) -> None:
         "the keys, `python -m pydoc envs.FederationConfig` those that begin with env.",
     )
     group.add_argument(
+        "--callbacks",
+        nargs="+",
+        action="extend",
+        type=names,
+        default=[],
+        metavar="MODULE:NAME",
+        help="RLlib callbacks of your own for all trials, such as to end one early (docs/your-own.md)",
+    )
+    group.add_argument(
         "--init-from",
         type=absolute_path,
         metavar="CHECKPOINT",
@@ -188,6 +197,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         rounds=arguments.rounds or scenario.rounds,
         results_dir=new_results_dir(arguments.results_dir, scenario.name, RUN_FILE, f"**/{ROWS_FILE}"),
         settings=settings,
+        callbacks=_callbacks(arguments),
         search=search,
         num_samples=(arguments.num_samples or _DEFAULT_SAMPLES) if search else 1,
         command=command_line("bippo tune", argv),
@@ -198,7 +208,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
 
 
 def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
-    flag, fixed = "--config", ["scenario", "methods", "seeds", "set", "search", "num_samples", "init_from"]
+    flag, fixed = "--config", ["scenario", "methods", "seeds", "set", "callbacks", "search", "num_samples", "init_from"]
     if arguments.resume:
         flag, fixed = "--resume", [*fixed, "results_dir", "config"]
     else:
@@ -234,6 +244,13 @@ def _search(arguments: argparse.Namespace) -> dict[str, str]:
             '--num-samples without --search: name what to search, such as --search "lr=loguniform(1e-4,1e-2)"'
         )
     return search
+
+
+def _callbacks(arguments: argparse.Namespace) -> tuple[str, ...]:
+    found = distinct("--callbacks", [*chain(*arguments.callbacks)])
+    for name in found:
+        check_import("--callbacks", name)
+    return found
 
 
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ def own_modules(study: Study) -> dict[str, str]:
     """
     fields = [f"{ENV_PREFIX}{name}" for name in OWN_CODE_FIELDS]
     settings = [{**study.settings, **draw}.get(field) for draw in study.draws for field in fields]
-    named = [text.partition(":")[0] for text in (*study.methods, *settings) if text is not None and is_import(text)]
+    code = [text for text in (*study.methods, *study.callbacks, *settings) if text is not None and is_import(text)]
+    named = [text.partition(":")[0] for text in code]
     files: dict[str, Path] = {}
     for module in named:
         _collect(module, files)

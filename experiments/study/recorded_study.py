@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from envs.imports import check_import
 from experiments.cli import new_results_dir
 from experiments.own_methods import check_method
 from experiments.results.naming import look_up
@@ -57,6 +58,7 @@ def recorded_study(
         results_dir=record,
         data_dir=data_dir or info.federation.get("data_dir"),
         settings=info.settings,
+        callbacks=tuple(info.callbacks),
         search=info.search,
         num_samples=info.num_samples,
         recorded_draws=draws or None,
@@ -67,6 +69,8 @@ def recorded_study(
     )
     for method in study.methods:
         check_method(method)
+    for name in study.callbacks:
+        check_import("--callbacks", name)
     if study.own_code and not trust_code:
         raise ValueError(
             f"{record} names code that would be imported and run: {', '.join(study.own_code)}. If you know that code, "

@@ -48,6 +48,7 @@ class Study:
     results_dir: Path  #: An absolute path.
     data_dir: str | None = None  #: Where the data lies; None for ``$BIPPO_DATA``.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: As in ``--set``.
+    callbacks: tuple[str, ...] = ()  #: As in ``--callbacks``.
     search: Mapping[str, str] = field(default_factory=dict)  #: As in ``--search``.
     num_samples: int = 1  #: Settings to draw.
     parallel_trials: int | None = None  #: Trials side by side; None for one per core.
@@ -123,7 +124,9 @@ class Study:
         methods = [f"--methods {method}" for method in self.methods if is_import(method)]
         named = [(f"{ENV_PREFIX}{name}", draw) for draw in self.draws for name in OWN_CODE_FIELDS]
         settings = [(key, {**self.settings, **draw}.get(key)) for key, draw in named]
-        return tuple(dict.fromkeys([*methods, *(f"{key}={value}" for key, value in settings if is_import(value))]))
+        callbacks = [f"--callbacks {name}" for name in self.callbacks]
+        custom = [f"{key}={value}" for key, value in settings if is_import(value)]
+        return tuple(dict.fromkeys([*methods, *custom, *callbacks]))
 
     @property
     def run_info(self) -> RunInfo:
@@ -137,6 +140,7 @@ class Study:
             own_methods={method_name(method): method for method in self.methods if is_import(method)},
             seeds=list(self.seeds),
             settings=dict(self.settings),
+            callbacks=list(self.callbacks),
             search=dict(self.search),
             num_samples=self.num_samples,
             draws=as_text(self.draws) if self.search else [],

@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ import torch
 from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.utils import force_list
+from ray.tune.result import DONE
 
 import envs
 from bippo_rllib import Bippo, BippoConfig
 from envs.config import only_read
 from envs.dataset_defaults import absolute_data_dir
-from experiments.own_methods import find_method
+from experiments.own_methods import find_callbacks, find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.results.setting_text import describe
 from experiments.study.logger_tags import grouped
@@ -39,7 +40,11 @@ RESULT_INTERVAL_S = 1.0
 
 
 def bippo_config(
-    info: TrialInfo, federation: Mapping[str, Any], settings: Mapping[str, Any], rounds: int
+    info: TrialInfo,
+    federation: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    rounds: int,
+    callbacks: Sequence[str] = (),
 ) -> BippoConfig:
     """The configuration of one trial.
 
@@ -49,9 +54,11 @@ def bippo_config(
         federation: Keywords of ``envs.parallel_env`` without ``rounds`` and ``seed``.
         settings: Algorithm settings, and federation settings under ``env.``, that override the scenario's.
         rounds: FL rounds.
+        callbacks: Classes of RLlib callbacks as ``MODULE:NAME``. They see the numbers of the round's row.
 
     Raises:
-        ValueError: For a setting that does not exist, is of the wrong kind or contradicts the method.
+        ValueError: For a setting that does not exist, is of the wrong kind or contradicts the method, and for callbacks
+            that cannot be imported.
     """
     algorithm, overrides = split_settings(settings)
     method = find_method(info.method)
@@ -60,7 +67,7 @@ def bippo_config(
     config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
     ours = functools.partial(RowCallback, replace(info, method=method.name))
     own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
-    config.callbacks([*own, ours] if own else ours)
+    config.callbacks([ours, *own, *map(find_callbacks, callbacks)])
     apply_settings(config, method.settings_taken(algorithm))
     return config.environment(env_config=only_read(with_selector(keywords, config)))
 
@@ -69,7 +76,7 @@ def study_config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoCon
     """The configuration of a method's trials with one draw of the study's settings, for the first seed."""
     info = TrialInfo(study.scenario.name, method, study.seeds[0])
     federation = study.scenario.federation_for(study.rounds)
-    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds)
+    return bippo_config(info, federation, {**study.settings, **draw}, study.rounds, study.callbacks)
 
 
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:
@@ -84,6 +91,7 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
             "data_dir": absolute_data_dir(study.data_dir),  # trials have another environment and working directory
         },
         "settings": split_settings(study.settings)[0],
+        "callbacks": study.callbacks,
         "shown": dict(study.settings),
         "checkpoint_every": study.checkpoint_every,
         "rungs": rungs(study.rounds) if study.search else [],
@@ -98,7 +106,8 @@ def config_of(space: Mapping[str, Any]) -> BippoConfig:
     trial = space["trial"]
     searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
-    config = bippo_config(info, space["federation"], {**space["settings"], **searched}, space["rounds"])
+    settings = {**space["settings"], **searched}
+    config = bippo_config(info, space["federation"], settings, space["rounds"], space["callbacks"])
     return config.env_resources(bundles=space["bundles"])
 
 
@@ -106,6 +115,7 @@ class StudyTrial(Bippo):
     """Bippo for a point of a study's search space: one torch thread, many rounds a result, logs that survive a kill."""
 
     _error: Exception | None = None
+    _ended_early = False
     _events: EventFile | None = None
 
     def __init__(self, config: Any = None, **kwargs: Any) -> None:
@@ -145,6 +155,7 @@ class StudyTrial(Bippo):
         """
         self.stop()
         self._error = self._events = None
+        self._ended_early = False
         try:
             StudyTrial.__init__(self, new_config, storage=storage)
         except Exception as error:
@@ -178,6 +189,8 @@ class StudyTrial(Bippo):
         """One round, logged; what it raises is raised again by all that follow."""
         try:
             result = super().train()
+            if result.get(DONE):  # a callback ends the trial
+                self._ended_early = result[EPISODE_OVER] = True
             numbers = grouped(result)
             if self._events is not None:
                 self._events.add(numbers, result["round"])
@@ -212,8 +225,9 @@ class StudyTrial(Bippo):
         self.flush_rows()
         super().save_checkpoint(checkpoint_dir)
         env = self.parallel_env
+        done = env.last_round.round
         write_manifest(
-            Path(checkpoint_dir), env.last_round.round, over=not env.agents and env.last_round.round < env.config.rounds
+            Path(checkpoint_dir), done, over=done < env.config.rounds and (self._ended_early or not env.agents)
         )
 
     def cleanup(self) -> None:

@@ -9,7 +9,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own.md"
 
 
 def write_modules(folder: Path) -> None:
-    """Writes ``mine.py`` and ``parts.py``."""
+    """Writes ``mine.py``, ``parts.py`` and ``stop.py``."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    for name, block in zip(("mine.py", "parts.py"), blocks, strict=True):
+    for name, block in zip(("mine.py", "parts.py", "stop.py"), blocks, strict=True):
         (folder / name).write_text(block, encoding="utf-8")

@@ -256,7 +256,7 @@ def test_a_config_that_is_shared_is_copied_and_its_callbacks_are_kept(mine: None
     config = bippo_config(TrialInfo("digits", "pack.odd:shared", 3), {"dataset": "digits"}, {"lr": 0.5}, 2)
     assert (config.lr, config.seed) == (0.5, 3)
     assert (shared.lr, shared.seed) == (BippoConfig().lr, None)
-    own, ours = config.callbacks_class
+    ours, own = config.callbacks_class
     assert own is Own and isinstance(ours(), RowCallback) and ours()._info.method == "odd.shared"
 
 
