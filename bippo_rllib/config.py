@@ -43,7 +43,7 @@ class BippoConfig(SelectionSettings):
             .training(lr=1e-3)
         )
         algo = config.build_algo()
-        result = algo.train()  # one environment step, one update of the policies whose batch is full
+        result = algo.train()  # a step, and an update of each policy whose batch is full
     """
 
     def __init__(self, algo_class: type | None = None) -> None:

@@ -64,9 +64,9 @@ class SelectionSettings(PortableConfig):
         .. code-block:: python
 
             config.selection(epsilon_decay=0.99)  # BIPPO, exploring for longer
-            config.selection(sampler="greedy", score_key="loss")  # Power-of-Choice; policies have no say
+            config.selection(sampler="greedy", score_key="loss")  # Power-of-Choice
             config.selection(sampler="odds", prior_weight=2.0)  # representative clients first
-            config.selection(sampler="odds", set_score=UpdateMatching)  # clients that complement each other
+            config.selection(sampler="odds", set_score=UpdateMatching)  # complements
 
         Args:
             sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``odds``, ``greedy`` or ``random``, see

@@ -2,7 +2,11 @@
 
 import re
 import sys
+from html import escape
 from pathlib import Path
+from textwrap import shorten
+
+from docutils import nodes
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
@@ -13,7 +17,7 @@ author = "The bippo-rllib developers"
 copyright = f"{author}, Apache-2.0"
 version = release = bippo_rllib.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 
 # Links to headings as GitHub writes them.
@@ -30,19 +34,29 @@ add_module_names = False
 autodoc_member_order = "bysource"
 
 html_theme = "furo"
-html_title = "bippo-rllib"
+html_title = f"bippo-rllib {release}"
+html_theme_options = {"top_of_page_buttons": ["view"]}  # the page as it is written, which is beside it
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sphinx = False
-html_copy_source = False
 
 
 def setup(app):
-    """Signatures show the values that hold where an argument is left out, not RLlib's mark for that."""
+    """Adds what Sphinx and Furo have no setting for."""
     app.connect("autodoc-process-signature", _with_values)
+    app.connect("html-page-context", _describe)
+
+
+def _describe(app, page, template, context, doctree):
+    """Describes a page to search engines by its first paragraph."""
+    if doctree is not None and (first := next(doctree.findall(nodes.paragraph), None)):
+        description = escape(shorten(first.astext(), 200, placeholder=" ..."))
+        context["metatags"] += f'<meta name="description" content="{description}">'
 
 
 def _with_values(app, what, name, method, options, signature, return_annotation):
+    """Shows the values that hold where an argument is left out, not RLlib's mark for that."""
     if not signature or "NotProvided" not in signature:
         return None
     from settings_page import defaults_of

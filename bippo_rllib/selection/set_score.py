@@ -31,7 +31,7 @@ class SetScore(ABC):
 
             def __call__(self, chosen, candidates):
                 there = [self.teams[i] for i in chosen]
-                return np.array([-there.count(self.teams[i]) for i in candidates], dtype=float)
+                return np.array([-float(there.count(self.teams[i])) for i in candidates])
 
 
         BippoConfig().selection(sampler="odds", set_score=FewerOfATeam)

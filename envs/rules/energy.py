@@ -3,8 +3,8 @@
 In symbols::
 
     E = E_comm + epochs * E_comp
-    E_comm = P * s / (B * log2(1 + h * P / sigma))          uplink of the model, s = 32 bits * parameters
-    E_comp = (alpha / 2) * eta * |D| * f**2                 one local epoch, |D| in bits
+    E_comm = P * s / (B * log2(1 + h * P / sigma))    uplink of the model, s = 32 bits * parameters
+    E_comp = (alpha / 2) * eta * |D| * f**2           one local epoch, |D| in bits
 
 Every function raises ``ValueError`` naming the argument if one is NaN, infinite or out of range.
 """
