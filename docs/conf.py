@@ -40,6 +40,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_show_sphinx = False
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")  # Sphinx opens it from where it runs
 
 
 def setup(app):

@@ -13,8 +13,8 @@ HEAD = """# Settings
 
 <!-- Generated from envs/settings/ and bippo_rllib/config.py by docs/generate.py; edit those. -->
 
-What `--set` takes, with the values that hold where nothing else is given; a scenario may give others. A setting that
-nothing reads under the others that are given is refused.
+What `--set` takes, with the default values, which hold where nothing else is given; a scenario may give others. A
+setting that nothing reads under the others that are given is refused.
 """
 FEDERATION = """## Federation
 
@@ -76,7 +76,7 @@ def _algorithm() -> Iterator[str]:
         if inspect.isfunction(method) and (defaults := defaults_of(method, config)):
             yield f"### `BippoConfig.{name}`\n"
             yield _values(defaults, _meanings(method))
-    yield "### Of RLlib's PPO\n"
+    yield "### Learning rate and PPO\n"
     yield _values({name: getattr(config, name) for name in PPO}, PPO)
 
 

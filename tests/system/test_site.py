@@ -27,6 +27,26 @@ def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+#: What is typed into the site's search, and the page that must be found.
+SEARCHED = {
+    "report.md": ("merge", "combine", "confidence", "significance", "PDF", "plot"),
+    "slurm.md": ("Slurm", "container", "Docker"),
+    "cluster.md": ("GPU", "two GPUs", "multiple machines"),
+    "your-own.md": ("own method", "data", "custom", "reward"),
+    "quickstart.md": ("resume", "early stopping", "seeds", "hyperparameters"),
+    "settings.md": ("learning rate", "default values", "Dirichlet"),
+    "metrics.md": ("Weights & Biases", "MLflow", "TensorBoard"),
+    "faq.md": ("Windows",),
+}
+
+
+@pytest.mark.parametrize(("name", "words"), SEARCHED.items(), ids=SEARCHED)
+def test_a_page_has_the_words_that_it_is_searched_by(name, words):
+    text = page(name).lower()
+    for word in words:
+        assert word.lower() in text, word
+
+
 def python_blocks(text: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 

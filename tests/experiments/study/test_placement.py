@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT
 
 from bippo_rllib import Bippo, BippoConfig
 from envs.settings.execution import Execution
@@ -70,6 +73,23 @@ def test_trials_that_would_be_read_as_one_are_refused():
         ValueError, match=r"^energy_meter nvml reads a whole GPU, of which each training would have 0\.5"
     ):
         place(dataclasses.replace(on_gpus, parallel_trials=4), [Resources(8, 2)])
+
+
+def test_the_page_says_what_the_default_study_does_on_gpus():
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    table = page.partition("### One, two and eight GPUs")[2].partition("\nThese are computed")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines() if row.startswith("|")]
+    nine = Study(DIGITS, ("bippo-r", "bippo", "fedavg"), (7, 28, 42), 5, Path("/nowhere"))
+    for gpus, cores, side_by_side, each in rows[2:]:
+        found = place(nine, [Resources(float(cores), float(gpus))])
+        assert found.side_by_side == int(side_by_side)
+        if found.execution.executor == "serial":
+            assert each.startswith("no actors") and float(gpus) == 0
+        else:
+            actors, share = re.fullmatch(r"(\d) actors? with (\S+) GPU", each).groups()
+            bundle = {"CPU": 1.0, "GPU": pytest.approx(float(Fraction(share)))}
+            assert found.bundles == [bundle] * int(actors)
+    assert {gpus for gpus, *_ in rows[2:]} >= {"1", "2", "8"}
 
 
 def test_one_trial_must_fit():
