@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.report.results import read_sources
+from experiments.report.sources import read_sources
 from experiments.results.collection import by_client
 
 _OF_THE_ROUND = ["study", "scenario", "method", "seed", "setting", "trial", "round"]

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from experiments.cli import Parser, exit_code, named_path
 from experiments.report.curves import paper_figure
-from experiments.report.figure_text import as_drawn
 from experiments.report.macs import networks_table
 from experiments.report.plots import save_figure
 from experiments.report.report import build_report
 from experiments.report.results import Results, collect, read_results
 from experiments.report.sections import write_report
 from experiments.report.shortfalls import find_shortfalls
-from experiments.report.styles import method_name
+from experiments.report.styles import as_drawn, method_name
 from experiments.report.tables import markdown_table
 from experiments.results.collection import CLIENTS_FILE, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable
 from experiments.results.naming import printable
-
-FIGURE_FORMATS = (".pdf", ".svg", ".png")
 
 
 def parser() -> Parser:
@@ -34,44 +31,32 @@ def parser() -> Parser:
     add("--output", help="where to write; default: RESULTS_DIR, if there is only one")
     add("--against", nargs="+", default=[], help="study to compare with: without churn, or with policies from scratch")
     result.add_argument("--name", default="", help="name of the study in headings; default: its scenario")
-    result.add_argument("--target", type=_share, metavar="SHARE", help="target accuracy; default: that of the study")
+    target = "target accuracy; default: that of the study"
+    result.add_argument("--target", type=_between(0.001, 1, "a share of 1"), metavar="SHARE", help=target)
     add("--collect", metavar="OUT", help="write the rows of all these studies to two Parquet files in OUT, no report")
     result.add_argument("--macs", action="store_true", help="print MACs of the policies; needs no results")
     paper = result.add_argument_group("a figure for a paper, in place of the report")
-    paper.add_argument(
-        "--figure", type=_figure_path, metavar="FILE", help="accuracy over rounds, as .pdf, .svg or .png"
-    )
+    figure = "accuracy over rounds, as .pdf, .svg or .png"
+    paper.add_argument("--figure", type=named_path, metavar="FILE", help=figure)
     chosen = "methods to draw, in this order, and their names; default: all"
     paper.add_argument("--methods", nargs="+", default=[], type=_named_method, metavar="METHOD[=NAME]", help=chosen)
-    size = "width and height; default: 3.5 2.6"
-    paper.add_argument("--size", nargs=2, type=_inches, default=(3.5, 2.6), metavar="INCHES", help=size)
+    inches, size = _between(0.5, 50, "inches"), "width and height; default: 3.5 2.6"
+    paper.add_argument("--size", nargs=2, type=inches, default=(3.5, 2.6), metavar="INCHES", help=size)
     bands = "around the mean over seeds: standard deviation (default), 95 %% bootstrap interval, or nothing"
     paper.add_argument("--band", choices=("std", "interval", "none"), default="std", help=bands)
     return result
 
 
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share; 80 % is 0.8")
-    return value
+def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
+    """The argparse type of numbers from ``least`` to ``most``."""
 
+    def number(text: str) -> float:
+        if not least <= float(text) <= most:
+            raise argparse.ArgumentTypeError(f"it is {text}; expected {unit}, from {least:g} to {most:g}")
+        return float(text)
 
-def _inches(text: str) -> float:
-    value = float(text)
-    if not 0.5 <= value <= 50:
-        raise argparse.ArgumentTypeError(f"{text} is no size; expected 0.5 to 50 inches")
-    return value
-
-
-_share.__name__ = _inches.__name__ = "float"  # argparse names the type of a text that is no number
-
-
-def _figure_path(text: str) -> Path:
-    path = named_path(text)
-    if path.suffix.lower() not in FIGURE_FORMATS:
-        raise argparse.ArgumentTypeError(f"{text} has none of the endings {', '.join(FIGURE_FORMATS)}")
-    return path
+    number.__name__ = "float"  # argparse names the type of a text that is no number
+    return number
 
 
 def _named_method(text: str) -> tuple[str, str]:
@@ -106,21 +91,20 @@ def _main(argv: Sequence[str] | None) -> int:
 
 def _collect(folders: Sequence[Path], output: Path) -> None:
     check_writable(output, "--collect")
-    studies = collect(folders, output)
-    for source in studies.sources:
-        lacks = (f"        {line}" for line in find_shortfalls(Results((source,))))
-        print("\n".join(map(printable, (f"study   {source.folder}", *lacks))))
+    for source in collect(folders, output).sources:
+        lacks = (f"        {line}" for line in find_shortfalls(Results([source])))
+        print(*map(printable, (f"study   {source.folder}", *lacks)), sep="\n")
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")
 
 
 def _figure(arguments: argparse.Namespace) -> None:
-    check_writable(arguments.figure.parent, "--figure")
-    results = read_results(arguments.results_dirs)
-    target = results.target if arguments.target is None else arguments.target
-    figure = paper_figure(results.rows, arguments.size, dict(arguments.methods) or None, arguments.band, target)
-    arguments.figure.parent.mkdir(parents=True, exist_ok=True)
-    save_figure(figure, arguments.figure)
-    print(f"figure  {printable(arguments.figure)}")
+    path, methods = arguments.figure, dict(arguments.methods) or None
+    check_writable(path.parent, "--figure")
+    results = read_results(arguments.results_dirs, target=arguments.target)
+    figure = paper_figure(results.rows, arguments.size, methods, arguments.band, results.target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_figure(figure, path)
+    print(f"figure  {printable(path)}")
 
 
 def _report(arguments: argparse.Namespace) -> None:

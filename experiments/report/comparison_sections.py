@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
 
-from experiments.report.churn_moments import Churn
+from experiments.report.churn import find_churn
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.curves import accuracy_figure
-from experiments.report.numbers import energy, with_interval
+from experiments.report.metrics import summarize
 from experiments.report.plots import save_image
-from experiments.report.results import Results, check_same, check_same_settings, compared_federation
-from experiments.report.tables import code, markdown_table
+from experiments.report.results import Results
+from experiments.report.sources import check_same, check_same_settings
+from experiments.report.tables import code, energy, markdown_table, with_interval
 
 JUMP_START_ROUNDS = 20
 #: By method that both studies have with a common seed: what is compared of our rows and of theirs.
@@ -24,30 +25,30 @@ Pairs: TypeAlias = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]
 
 def check_against(results: Results, against: Results) -> None:
     """Raises ValueError if two studies are of different data or targets, or ``against`` serves no comparison."""
-    churn = results.churn
     for study in (results, against):
         if study.is_search:
             raise ValueError(f"{study.folders} is a search, whose settings differ; --against takes studies without one")
-    if churn is None and not results.is_pretrained:
+    if results.churn is None and not results.is_pretrained:
         raise ValueError(
             f"nothing to compare with {against.folders}: in {results.folders} no client joins or leaves, and no policy "
             "started from a checkpoint; leave out --against"
         )
     problem = f"{results.folders} cannot be compared with {against.folders}"
-    check_same(_facts(results, churn), _facts(against, churn), problem)
+    facts = [_facts(study, has_churn=results.churn is not None) for study in (results, against)]
+    check_same(facts[0], facts[1], problem)
     ignored = ["epsilon"] if results.is_pretrained else []  # pretrained policies start at its minimum
     for ours, theirs in itertools.product(results.sources, against.sources):
         check_same_settings(ours, theirs, problem, ignored)
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
-    if churn is not None and against.churn is not None:
+    if results.churn is not None and against.churn is not None:
         raise ValueError(f"{against.folders} has churn too; name a run without with --against")
 
 
-def _facts(study: Results, churn: Churn | None) -> dict[str, object]:
+def _facts(study: Results, has_churn: bool) -> dict[str, object]:
     """What must be the same: the whole federation, but with churn, which changes it, only what it leaves alone."""
-    federation = compared_federation(study.infos[0]) if study.infos else {}
-    if churn is not None:
+    federation = study.sources[0].federation
+    if has_churn:
         federation = {key: federation.get(f"env.{key}") for key in ("dataset", "model", "budget_share")}
     return {"target": study.target, **federation}
 
@@ -65,14 +66,14 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
         names = ("with churn", "without")
         sections += [
             "## Churn",
-            f"{str(churn)[0].upper()}{str(churn)[1:]}. Mean accuracy over the live clients, beside the same methods "
+            f"{churn.text[0].upper()}{churn.text[1:]}. Mean accuracy over the live clients, beside the same methods "
             f"and seeds without churn ({beside}); the difference is with − without.",
             *_unequal_budgets(pairs),
             f"From round {churn.first_round} on:",
             _table(pairs, names, churn.first_round),
             "Before that, where both runs should agree:",
             _table(pairs, names, 1, churn.first_round - 1),
-            _image(pairs, names, results, output, "churn"),
+            _image(pairs, names, results, output / "churn"),
         ]
     if results.is_pretrained:
         names = ("pretrained", "from scratch")
@@ -85,7 +86,7 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
             _table(pairs, names, 1, JUMP_START_ROUNDS),
             "Over all rounds:",
             _table(pairs, names, 1),
-            _image(pairs, names, results, output, "transfer"),
+            _image(pairs, names, results, output / "transfer"),
         ]
     return sections
 
@@ -98,7 +99,7 @@ def _pairs(results: Results, against: Results) -> Pairs:
     return {method: pair for method, pair in pairs.items() if not pair[0].empty}
 
 
-def _table(pairs: Pairs, names: tuple[str, str], first: int, last: int | None = None) -> str:
+def _table(pairs: Pairs, names: Sequence[str], first: int, last: int | None = None) -> str:
     """Mean accuracy over rounds ``first`` to ``last``, methods as they were asked for."""
     compared = {method: compare_rows(*pair, first, last) for method, pair in pairs.items()}
     records = [
@@ -116,19 +117,15 @@ def _table(pairs: Pairs, names: tuple[str, str], first: int, last: int | None = 
     return markdown_table(records) if records else "No method has these rounds on a seed of both studies."
 
 
-def _image(pairs: Pairs, names: tuple[str, str], results: Results, output: Path, file: str) -> str:
+def _image(pairs: Pairs, names: Sequence[str], results: Results, path: Path) -> str:
     """Rolling means of the methods, seeds and rounds that are compared."""
-    parts = [
-        rows.assign(setting=label, trial=label + rows["trial"])
-        for pair in pairs.values()
-        for rows, label in zip(pair, names, strict=True)
-    ]
-    if not parts:
+    if not pairs:
         return "The two studies have no method and seed in common."
-    drawn, labels = pd.concat(parts), " and ".join(names)
-    until = results.rows[results.rows["round"] <= drawn["round"].max()]
-    figure = accuracy_figure(drawn, results.target, f"{results.title}: {labels}", until)
-    return save_image(figure, output, file, f"Rolling mean, {labels}")
+    ours, theirs = (pd.concat(rows) for rows in zip(*pairs.values(), strict=True))
+    labels, churn = " and ".join(names), find_churn(ours)
+    drawn = (summarize(rows.assign(setting=name)) for rows, name in zip((ours, theirs), names, strict=True))
+    figure = accuracy_figure(next(drawn), results.target, f"{results.title}: {labels}", churn, next(drawn))
+    return save_image(figure, path.parent, path.name, f"Rolling mean, {labels}")
 
 
 def _unequal_budgets(pairs: Pairs) -> list[str]:

@@ -1,9 +1,9 @@
-"""Accuracy over rounds: rolling mean and spread over seeds of each method, in a report or in a figure for a paper."""
+"""Curves over rounds: rolling means and their spread over seeds, of accuracy and of energy, one for each method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from experiments.report import plots
+from experiments.report.churn import Churn
+from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.statistics import bootstrap_interval
-from experiments.report.styles import GREY, Group, groups
+from experiments.report.styles import GREY, Style, drawn_name, drawn_seeds, styles
+from experiments.report.tables import energy_unit
 from experiments.results.naming import look_up
 from experiments.results.rows import WINDOW
 
@@ -21,28 +24,23 @@ Band = Literal["std", "interval", "none"]
 _WIDTH_IN = 7.2
 
 
-class Curve(NamedTuple):
-    """Of one method in one setting, by round: the mean over seeds of the rolling means, and the ends of its band."""
+def curve(
+    summary: MethodSummary, window: int = WINDOW, band: Band = "std", column: str = "mean_accuracy"
+) -> pd.DataFrame:
+    """Returns the mean over seeds of the rolling means by round, and the ends of its band: ``mean``, ``low``, ``high``.
 
-    rounds: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-def curve(group: Group, window: int = WINDOW, band: Band = "std") -> Curve:
-    """Returns the curve over the rounds that all seeds finished; without a round if those are fewer than ``window``.
-
-    The band is one population standard deviation to each side, or the 95 % bootstrap interval of the mean.
+    Over the rounds that all seeds finished; no round if those are fewer than ``window``. The band is one population
+    standard deviation to each side, or the 95 % bootstrap interval of the mean.
     """
-    by_seed = group.rows.pivot(index="round", columns="seed", values="mean_accuracy").dropna()
+    by_seed = summary.rows.pivot(index="round", columns="seed", values=column).dropna()
     smooth = by_seed.rolling(window).mean().dropna()
-    mean, std = smooth.mean(axis="columns").to_numpy(), smooth.std(axis="columns", ddof=0).to_numpy()
-    if band == "interval" and group.num_seeds > 1 and len(smooth):
+    mean, std = smooth.mean(axis="columns"), smooth.std(axis="columns", ddof=0)
+    low, high = mean - std, mean + std
+    if band == "none":
+        low = high = np.nan
+    elif band == "interval" and summary.num_seeds > 1 and len(smooth):
         low, high = bootstrap_interval(smooth.to_numpy().T, batch=100)
-    else:
-        low, high = mean - std, mean + std
-    return Curve(smooth.index.to_numpy(), mean, low, high)
+    return pd.DataFrame({"mean": mean, "low": low, "high": high}, index=smooth.index)
 
 
 def draw_accuracy(
@@ -67,30 +65,35 @@ def draw_accuracy(
     Raises:
         ValueError: If there are no rows of a method.
     """
-    drawn = groups(rows)
-    if methods is not None:
-        known = {group.method: group for group in drawn}
-        drawn = [look_up("method", name, known) for name in methods]
-    for group in drawn:
-        _draw(axes, group, curve(group, window, band), (methods or {}).get(group.method, group.name), band)
+    summaries = summarize(rows)
+    drawn = {summary.method: (summary, style) for summary, style in zip(summaries, styles(summaries), strict=True)}
+    names = {summary.method: drawn_name(summary) for summary in summaries} if methods is None else methods
+    for method, name in names.items():
+        _draw(axes, *look_up("method", method, drawn), name, window, band)
+    _accuracy_axes(axes, target, window)
+
+
+def _draw(axes: Axes, summary: MethodSummary, style: Style, label: str, *of_curve: Any) -> None:
+    """Draws the ``curve`` of a method."""
+    found, color = curve(summary, *of_curve), style.color
+    if found["low"].notna().any() and summary.num_seeds > 1:
+        axes.fill_between(found.index, found["low"], found["high"], color=color, alpha=0.16, linewidth=0)
+    points: dict[str, Any] = {"marker": style.marker, "ms": 5, "mec": "white", "mew": 0.7}
+    every = max(1, len(found) // 10)
+    axes.plot(found["mean"], color=color, dashes=style.dashes, linewidth=1.8, label=label, markevery=every, **points)
+
+
+def _accuracy_axes(axes: Axes, target: float | None, window: int) -> None:
     if target is not None:
-        axes.axhline(
-            target, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"target {100 * target:g} %", zorder=1
-        )
-    smoothing = f"\nmean of the last {window} rounds" if window > 1 else ""
-    axes.set_ylabel(f"accuracy, mean over clients (%){smoothing}")
+        look: dict[str, Any] = {"color": GREY, "linewidth": 1, "linestyle": (0, (2, 2)), "zorder": 1}
+        axes.axhline(target, label=f"target {100 * target:g} %", **look)
+    axes.set_ylabel(f"accuracy, mean over clients (%){_smoothing(window)}")
     axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=""))
     plots.round_axis(axes)
-    plots.plain_axes(axes)
 
 
-def _draw(axes: Axes, group: Group, found: Curve, label: str, band: Band) -> None:
-    color, dashes, marker = group.style
-    if group.num_seeds > 1 and band != "none":
-        axes.fill_between(found.rounds, found.low, found.high, color=color, alpha=0.16, linewidth=0)
-    (line,) = axes.plot(found.rounds, found.mean, color=color, dashes=dashes, linewidth=1.8, label=label)
-    every = max(1, len(found.rounds) // 10)
-    line.set(marker=marker, markersize=5, markevery=every, markeredgecolor="white", markeredgewidth=0.7)
+def _smoothing(window: int) -> str:
+    return f"\nmean of the last {window} rounds" if window > 1 else ""
 
 
 def window_of(rows: pd.DataFrame) -> int:
@@ -99,21 +102,65 @@ def window_of(rows: pd.DataFrame) -> int:
 
 
 def accuracy_figure(
-    rows: pd.DataFrame, target: float | None, title: str, churn_rows: pd.DataFrame | None = None
+    summaries: Sequence[MethodSummary],
+    target: float | None,
+    title: str,
+    churn: Churn | None = None,
+    others: Sequence[MethodSummary] = (),
 ) -> Figure:
-    """Returns the report's figure; joins and leaves are marked as in ``churn_rows``, by default those of ``rows``."""
-    figure = Figure(figsize=(_WIDTH_IN, 4.6), dpi=150, layout="constrained")
-    axes, window = figure.add_subplot(), window_of(rows)
-    draw_accuracy(axes, rows, target=target, window=window)
-    axes.set_title(plots.fitted(title, _WIDTH_IN - 0.7), loc="left", fontsize=10)
-    plots.mark_churn(axes, rows if churn_rows is None else churn_rows)
-    for line, group in zip(axes.lines, groups(rows), strict=False):
-        short = "" if np.size(line.get_xdata()) else f", fewer than {window} rounds"
-        line.set_label(f"{group.name} ({group.seeds}{short})")
-    handles, labels = axes.get_legend_handles_labels()
-    width_in = 0.75 + 0.062 * max(map(len, labels))
-    plots.legend_below(figure, handles, max(1, min(len(labels), int(_WIDTH_IN / width_in))), handlelength=4)
+    """Returns the report's figure of accuracy; the curves of another study, ``others``, are lighter."""
+    figure, axes, window = _axes_for(summaries)
+    _draw_all(axes, summaries, styles(summaries), window)
+    _draw_all(axes, others, [style.lighter for style in styles(others)], window)
+    _accuracy_axes(axes, target, window)
+    _complete(figure, title, churn)
     return figure
+
+
+def energy_figure(summaries: Sequence[MethodSummary], title: str, churn: Churn | None = None) -> Figure:
+    """Returns the report's figure of energy, beside the mean budget of all trials where that is finite."""
+    figure, axes, window = _axes_for(summaries)
+    _draw_all(axes, summaries, styles(summaries), window, "energy_j")
+    budget = pd.concat([summary.rows for summary in summaries]).groupby("round")["budget_j"].mean()
+    if np.isfinite(budget).all():
+        axes.plot(budget.rolling(window).mean(), color="black", linewidth=1.1, linestyle=(0, (4, 2)), label="budget")
+    unit = energy_unit([axes.dataLim.ymax])
+    axes.yaxis.set_major_formatter(lambda joules, _: f"{joules * unit.per_joule:g}")
+    axes.set_ylabel(f"energy of a round ({unit.name}){_smoothing(window)}")
+    plots.round_axis(axes)
+    _complete(figure, title, churn)
+    return figure
+
+
+def _axes_for(summaries: Sequence[MethodSummary]) -> tuple[Figure, Axes, int]:
+    """An empty figure, its axes, and the rounds over which curves are averaged."""
+    figure = Figure(figsize=(_WIDTH_IN, 4.6), dpi=150, layout="constrained")
+    return figure, figure.add_subplot(), window_of(pd.concat([summary.rows for summary in summaries]))
+
+
+def _draw_all(
+    axes: Axes,
+    summaries: Sequence[MethodSummary],
+    drawn_as: Sequence[Style],
+    window: int,
+    column: str = "mean_accuracy",
+) -> None:
+    """Draws every method, with its number of seeds in the legend."""
+    for summary, style in zip(summaries, drawn_as, strict=True):
+        is_short = bool(summary.trials["rounds"].min() < window)
+        label = f"{drawn_name(summary)} ({drawn_seeds(summary)}{f', fewer than {window} rounds' * is_short})"
+        _draw(axes, summary, style, label, window, "std", column)
+
+
+def _complete(figure: Figure, title: str, churn: Churn | None) -> None:
+    """Adds title, joins and leaves, and a legend below with as many columns as fit."""
+    (axes,) = figure.axes
+    axes.set_title(plots.fitted(title, _WIDTH_IN - 0.7), loc="left", fontsize=10)
+    plots.mark_churn(axes, churn)
+    handles, labels = axes.get_legend_handles_labels()
+    columns = int(_WIDTH_IN / (0.75 + 0.062 * max(map(len, labels))))
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": min(len(labels), max(1, columns))}
+    figure.legend(handles=handles, frameon=False, fontsize=8.5, handlelength=4, **where)
 
 
 def paper_figure(

@@ -9,9 +9,8 @@ import pandas as pd
 
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.metrics import LATE_ROUND, MethodSummary, summarize_trials
-from experiments.report.numbers import MISSING, energy_unit, number, plus_minus, with_interval
 from experiments.report.statistics import Estimate, Paired
-from experiments.report.tables import Record, records_of
+from experiments.report.tables import MISSING, Record, energy_unit, number, plus_minus, with_interval
 
 _MOST_STAGES = 6
 
@@ -21,79 +20,89 @@ def summary_records(summaries: Sequence[MethodSummary], target: float) -> list[R
 
     Accuracy late in long trials, and rounds where they differ, are columns only of studies that have them.
     """
+    trials = pd.concat([summary.trials for summary in summaries])
     per_round = energy_unit(summary.over_seeds("energy_per_round_j").mean for summary in summaries)
     total = energy_unit(summary.over_seeds("energy_total_j").mean for summary in summaries)
-    columns = {
-        "method": [summary.label for summary in summaries],
-        "seeds": [str(summary.num_seeds) for summary in summaries],
-        "mean accuracy": [plus_minus(summary.mean_accuracy, 3) for summary in summaries],
-        _rounds_to(target): [_reached(summary) for summary in summaries],
-        f"{per_round.name}/round": [per_round.text(summary.over_seeds("energy_per_round_j")) for summary in summaries],
-        "% of budget": [number(100 * summary.over_seeds("budget_share").mean, 1) for summary in summaries],
-        f"total {total.name}": [total.text(summary.over_seeds("energy_total_j")) for summary in summaries],
-    }
-    late = [summary.over_seeds("late_accuracy") for summary in summaries]
-    if any(mean.n for mean in late):
-        columns[f"accuracy > round {LATE_ROUND}"] = [plus_minus(mean, 3) if mean.n else MISSING for mean in late]
-    rounds = [sorted(summary.trials["rounds"].unique()) for summary in summaries]
-    if len(set().union(*rounds)) > 1:
-        columns["rounds"] = ["–".join(map(str, dict.fromkeys([ran[0], ran[-1]]))) for ran in rounds]
-    return records_of(columns)
+    return [
+        {
+            "method": summary.label,
+            "seeds": str(summary.num_seeds),
+            "mean accuracy": plus_minus(summary.mean_accuracy, 3),
+            _rounds_to(target): _reached(summary),
+            f"{per_round.name}/round": per_round.text(summary.over_seeds("energy_per_round_j")),
+            "% of budget": number(100 * summary.over_seeds("budget_share").mean, 1),
+            f"total {total.name}": total.text(summary.over_seeds("energy_total_j")),
+            **_late_accuracy(summary, trials),
+            **_rounds(summary, trials),
+        }
+        for summary in summaries
+    ]
 
 
-def stage_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary]) -> list[Record]:
+def _late_accuracy(summary: MethodSummary, trials: pd.DataFrame) -> Record:
+    is_long = trials["late_accuracy"].notna().any()
+    return {f"accuracy > round {LATE_ROUND}": plus_minus(summary.over_seeds("late_accuracy"), 3)} if is_long else {}
+
+
+def _rounds(summary: MethodSummary, trials: pd.DataFrame) -> Record:
+    ends = summary.trials["rounds"].agg(["min", "max"]).unique()
+    return {"rounds": "–".join(map(str, ends))} if trials["rounds"].nunique() > 1 else {}
+
+
+def stage_records(summaries: Sequence[MethodSummary]) -> list[Record]:
     """Returns one record per method: its accuracy in each of at most six blocks of rounds."""
-    last = int(rows["round"].max())
+    last = max(int(summary.rows["round"].max()) for summary in summaries)
     length = 10 * -(-last // (10 * _MOST_STAGES))
-    stages = {first: f"{first}–{min(first + length - 1, last)}" for first in range(1, last + 1, length)}
-    stage = ((rows["round"] - 1) // length * length + 1).map(stages)
-    means = rows.groupby(["method", "setting", stage, "trial"])["mean_accuracy"].mean()
+    firsts = range(1, last + 1, length)
     records: list[Record] = []
     for summary in summaries:
-        own = means[summary.method, summary.setting]
-        of_trials = own[own.index.get_level_values("trial").isin(summary.trials["trial"])].groupby(level=0)
-        found = {name: plus_minus(Estimate.of(values), 3) for name, values in of_trials}
-        records.append({"method": summary.label, **{name: found.get(name, MISSING) for name in stages.values()}})
+        stage = (summary.rows["round"] - 1) // length * length + 1
+        by_stage = summary.rows.groupby([stage, "trial"])["mean_accuracy"].mean().groupby("round").agg(Estimate.of)
+        cells = by_stage.map(lambda of_trials: plus_minus(of_trials, 3)).reindex(firsts, fill_value=MISSING)
+        names = (f"{first}–{min(first + length - 1, last)}" for first in firsts)
+        records.append({"method": summary.label, **dict(zip(names, cells, strict=True))})
     return records
 
 
-def interval_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:
+def interval_records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:
     """Returns mean, std and interval of mean accuracy and of rounds to target, one record per method.
 
     Where there is a reference, also the mean accuracy as % of the reference's on the same seeds and rounds.
     """
-    columns = {
-        "method": [summary.label for summary in summaries],
-        "n": [str(summary.num_seeds) for summary in summaries],
-        "mean accuracy": [with_interval(summary.mean_accuracy, 3) for summary in summaries],
-        _rounds_to(target): [_reached_interval(summary) for summary in summaries],
-    }
-    for reference in (summary for summary in summaries if summary.is_reference):
-        columns[f"% of {reference.method}"] = [_share_of(reference, summary, rows) for summary in summaries]
-    return records_of(columns)
+    references = [summary for summary in summaries if summary.is_reference]
+    return [
+        {
+            "method": summary.label,
+            "n": str(summary.num_seeds),
+            "mean accuracy": with_interval(summary.mean_accuracy, 3),
+            _rounds_to(target): _reached_interval(summary),
+            **{f"% of {reference.method}": _share_of(reference, summary) for reference in references},
+        }
+        for summary in summaries
+    ]
 
 
-def _share_of(reference: MethodSummary, summary: MethodSummary, rows: pd.DataFrame) -> str:
-    compared = compare_rows(*(rows[rows["method"] == one.method] for one in (summary, reference)))
+def _share_of(reference: MethodSummary, summary: MethodSummary) -> str:
+    compared = compare_rows(summary.rows, reference.rows)
     if compared is None or summary is reference:
         return MISSING
     return with_interval(Estimate.of(100 * ratio for ratio in compared.accuracy.ratio.values), 1)
 
 
-def paired_records(rows: pd.DataFrame, summaries: Sequence[MethodSummary], target: float) -> list[Record]:
+def paired_records(summaries: Sequence[MethodSummary], target: float) -> list[Record]:
     """Returns every method minus every later one, on the seeds and rounds that both have; none in a search."""
     if any(summary.setting for summary in summaries):
         return []
     pairs = itertools.combinations(summaries, 2)
-    return [record for first, second in pairs if (record := _paired_record(rows, first, second, target))]
+    return [record for first, second in pairs if (record := _paired_record(first, second, target))]
 
 
-def _paired_record(rows: pd.DataFrame, first: MethodSummary, second: MethodSummary, target: float) -> Record | None:
-    ours, others = on_common_rounds(*(rows[rows["method"] == summary.method] for summary in (first, second)))
-    compared = compare_rows(ours, others)
+def _paired_record(first: MethodSummary, second: MethodSummary, target: float) -> Record | None:
+    compared = compare_rows(first.rows, second.rows)
     if compared is None:
         return None
-    accuracy, reached = compared.accuracy, Paired.of(*(_seeds_that_reached(each, target) for each in (ours, others)))
+    common = on_common_rounds(first.rows, second.rows)
+    accuracy, reached = compared.accuracy, Paired.of(*(_seeds_that_reached(rows, target) for rows in common))
     return {
         "difference": f"{first.method} − {second.method}",
         "seeds": ", ".join(map(str, accuracy.seeds)),
@@ -118,11 +127,9 @@ def _reached(summary: MethodSummary) -> str:
     reached, asked = summary.rounds_to_target, summary.num_seeds
     if not reached.n:
         return f"reached 0 of {asked}"
-    rounds = plus_minus(reached, 1)
-    return rounds if reached.n == asked else f"{rounds} (reached {reached.n} of {asked})"
+    return plus_minus(reached, 1) + (f" (reached {reached.n} of {asked})" if reached.n < asked else "")
 
 
 def _reached_interval(summary: MethodSummary) -> str:
-    reached = with_interval(summary.rounds_to_target, 1)
     missed = summary.num_seeds - summary.rounds_to_target.n
-    return f"{reached} (missed by {missed})" if missed else reached
+    return with_interval(summary.rounds_to_target, 1) + (f" (missed by {missed})" if missed else "")

@@ -1,10 +1,10 @@
-"""From rows to numbers: rounds to target, accuracy, joules. Pure functions, no files, no models."""
+"""From rows to numbers: the methods of a study, their rounds to target, accuracy and joules. Reads no files."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -45,43 +45,42 @@ def summarize_trials(rows: pd.DataFrame, target: float) -> pd.DataFrame:
     return trials.reset_index()
 
 
-@dataclass(frozen=True)
 class MethodSummary:
-    """Numbers of one method in one setting."""
+    """One method in one setting, with its rows of one trial per seed and their numbers.
 
-    method: str
-    setting: str
-    trials: pd.DataFrame  #: What ``summarize_trials`` gives, a row per seed.
-    accuracy_std: float  #: Population standard deviation of accuracy over all rounds of all seeds together.
+    A search may draw the same setting twice; the two trials are the same run, so the longer one stands for both.
 
-    @property
-    def label(self) -> str:
-        """As it is written in a table."""
-        return method_label(self.method, self.setting)
+    Attributes:
+        trials: The numbers of ``summarize_trials``, a row per seed.
+        label: The method and its setting as tables write them.
+        is_reference: Whether this is a bound to compare methods with.
+        rounds_to_target: Of the seeds that reached it.
+    """
 
-    @property
-    def is_reference(self) -> bool:
-        """Whether this is a bound to compare methods with."""
-        return is_reference(self.method)
-
-    @property
-    def num_seeds(self) -> int:
-        """Number of trials, one per seed."""
-        return len(self.trials)
-
-    @property
-    def mean_accuracy(self) -> Estimate:
-        """Mean accuracy over all rounds."""
-        return self.over_seeds("mean_accuracy")
-
-    @property
-    def rounds_to_target(self) -> Estimate:
-        """Rounds to target of the seeds that reached it."""
-        return self.over_seeds("rounds_to_target")
+    def __init__(self, method: str, setting: str, rows: pd.DataFrame, target: float) -> None:
+        self.method, self.setting, self.rows = method, setting, one_trial_per_seed(rows)
+        self.trials = summarize_trials(self.rows, target)
+        self.num_seeds = len(self.trials)
+        self.label, self.is_reference = method_label(method, setting), is_reference(method)
+        self.mean_accuracy = self.over_seeds("mean_accuracy")
+        self.rounds_to_target = self.over_seeds("rounds_to_target")
 
     def over_seeds(self, name: str) -> Estimate:
         """Returns a column of ``trials``, over the seeds that have a number there."""
         return Estimate.of(self.trials[name].dropna())
+
+
+def summarize(rows: pd.DataFrame, target: float = math.nan) -> list[MethodSummary]:
+    """Returns one summary per method and setting, in the order in which the rows name them."""
+    groups = rows.groupby(["method", "setting"], sort=False)
+    return [MethodSummary(method, setting, group, target) for (method, setting), group in groups]
+
+
+def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of one method and setting, of the longest trial of each seed only."""
+    length = rows.groupby(["seed", "trial"], sort=False).size().reset_index(name="length")
+    longest = length.sort_values("length", ascending=False, kind="stable").drop_duplicates("seed")["trial"]
+    return rows[rows["trial"].isin(longest)]
 
 
 def method_label(method: str, setting: str) -> str:
@@ -98,23 +97,3 @@ def marked(name: str, method: str) -> str:
 def short_setting(setting: str) -> str:
     """Returns a setting with at most four digits of each number, to be read rather than run again."""
     return re.sub(r"(?<![\w.])\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", setting)
-
-
-def summarize(rows: pd.DataFrame, target: float) -> list[MethodSummary]:
-    """Returns one summary per method and setting, in the order in which the rows name them.
-
-    A search may draw the same setting twice; the two trials are the same run, so the longer one stands for both.
-    """
-    summaries = []
-    for (method, setting), group in rows.groupby(["method", "setting"], sort=False):
-        group = one_trial_per_seed(group)
-        accuracy_std = float(group["mean_accuracy"].std(ddof=0))
-        summaries.append(MethodSummary(method, setting, summarize_trials(group, target), accuracy_std))
-    return summaries
-
-
-def one_trial_per_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of one method and setting, of the longest trial of each seed only."""
-    length = rows.groupby(["seed", "trial"], sort=False).size().reset_index(name="length")
-    longest = length.sort_values("length", ascending=False, kind="stable").drop_duplicates("seed")["trial"]
-    return rows[rows["trial"].isin(longest)]

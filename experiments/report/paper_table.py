@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from experiments.methods import is_reference
 from experiments.report.metrics import MethodSummary
-from experiments.report.numbers import MISSING, as_printed, number
 from experiments.report.styles import method_name
-from experiments.report.tables import Markdown, Record
+from experiments.report.tables import MISSING, Markdown, Record, number
 from experiments.scenarios import PaperResult, Scenario
 
 #: The paper's columns in its order; methods it has no column for follow.
 COLUMNS = ("bippo", "fppo", "ippo", "ppo", "fedavg", "poca")
-_PAPER_DECIMALS = 3
 
 
 class Cell(NamedTuple):
@@ -39,11 +37,15 @@ def _rounds_std(summary: MethodSummary) -> float:
     return summary.rounds_to_target.std if summary.rounds_to_target.n > 1 else math.nan
 
 
+def _accuracy_std(summary: MethodSummary) -> float:
+    return float(summary.rows["mean_accuracy"].std(ddof=0))
+
+
 METRICS = (
     Metric("rounds to target, mean", 2, True, lambda s: s.rounds_to_target.mean, lambda p: p.rounds_to_target),
     Metric("rounds to target, std", 2, True, _rounds_std, lambda p: p.rounds_to_target_std),
     Metric("mean accuracy", 3, False, lambda s: s.mean_accuracy.mean, lambda p: p.mean_accuracy),
-    Metric("std of accuracy (all rounds and seeds)", 3, True, lambda s: s.accuracy_std, lambda p: p.accuracy_std),
+    Metric("std of accuracy (all rounds and seeds)", 3, True, _accuracy_std, lambda p: p.accuracy_std),
 )
 
 
@@ -56,19 +58,18 @@ def paper_table(summaries: Sequence[MethodSummary], scenario: Scenario, rounds: 
     found = {summary.method: summary for summary in summaries}
     if not scenario.paper or len(found) != len(summaries):
         return []
-    methods = [name for name in dict.fromkeys([*COLUMNS, *found]) if name in found or name in scenario.paper]
-
-    def record(name: str, cells: Mapping[str, str]) -> Record:
-        return {"": name, **{_heading(method): cells.get(method, MISSING) for method in methods}}
-
-    records = [record("seeds (n), ours", {name: str(summary.num_seeds) for name, summary in found.items()})]
+    lines = {"seeds (n), ours": {name: str(summary.num_seeds) for name, summary in found.items()}}
     for metric in METRICS:
         ours = {name: _our_cell(metric, summary, rounds) for name, summary in found.items()}
         papers = {name: _paper_cell(metric.paper(result)) for name, result in scenario.paper.items()}
         printed = scenario.paper_accuracy if metric.name == "mean accuracy" else metric.name
-        records.append(record(f"{metric.name}: ours", mark_best(ours, metric.less_is_better)))
-        records.append(record(f"{printed}: paper", mark_best(papers, metric.less_is_better)))
-    return records
+        lines[f"{metric.name}: ours"] = mark_best(ours, metric.less_is_better)
+        lines[f"{printed}: paper"] = mark_best(papers, metric.less_is_better)
+    methods = [name for name in dict.fromkeys([*COLUMNS, *found]) if name in found or name in scenario.paper]
+    return [
+        {"": name, **{_heading(method): cells.get(method, MISSING) for method in methods}}
+        for name, cells in lines.items()
+    ]
 
 
 def _heading(method: str) -> str:
@@ -88,7 +89,7 @@ def _our_cell(metric: Metric, summary: MethodSummary, rounds: int) -> Cell:
 
 
 def _paper_cell(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(as_printed(value, _PAPER_DECIMALS), value)
+    return Cell(MISSING) if value is None else Cell(str(value), value)
 
 
 def mark_best(cells: Mapping[str, Cell], less_is_better: bool) -> dict[str, str]:

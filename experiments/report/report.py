@@ -1,4 +1,4 @@
-"""What the rows of one or more results folders say: the heading, a summary per method, and what is missing.
+"""What the rows of one or more results folders show: the heading, a summary per method, and what is missing.
 
 Reads rows and run.json, never a model. A study may still be running or have been killed: what is there is reported, and
 every trial that is missing or shorter than asked for is named.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from experiments.methods import METHODS, told_of
@@ -23,47 +22,20 @@ from experiments.results.naming import pluralize, printable
 
 @dataclass(frozen=True)
 class Report:
-    """What results folders say."""
+    """What results folders show."""
 
     results: Results
+    heading: str  #: Scenario, size, seeds and churn.
     summaries: list[MethodSummary]  #: In the order of the table.
+    records: list[Record]  #: The summary table.
+    notes: list[str]  #: What rows mean that are no method's, or those of one with privileged information.
     shortfalls: list[str]  #: What was asked for and is missing, a line each.
     against: Results | None = None  #: The study to compare with.
 
-    @cached_property
-    def heading(self) -> str:
-        """Scenario, size, seeds and churn."""
-        rows = self.results.rows
-        clients, rounds = int(rows["num_clients"].max()), int(rows["round"].max())
-        seeds = [str(seed) for seed in sorted(rows["seed"].unique())]
-        size = f"{pluralize(clients, 'client')}, {pluralize(rounds, 'round')}"
-        heading = f"{self.results.title}: {size}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
-        return f"{heading}; {self.results.churn}" if self.results.churn else heading
-
-    @property
-    def records(self) -> list[Record]:
-        """The summary table."""
-        return summary_records(self.summaries, self.results.target)
-
-    @property
-    def reference_notes(self) -> list[str]:
-        """What rows mean that are no method's, or those of one that is told more than others."""
-        told = [
-            f"{summary.label}: it is told {told_of(summary.method)}, which no real client gives away"
-            for summary in self.summaries
-            if told_of(summary.method)
-        ]
-        return told + [
-            f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
-            for summary in self.summaries
-            if summary.is_reference
-        ]
-
     def text(self) -> str:
         """Returns the heading, the table and what is missing, for a terminal."""
-        notes = [f"note: {line}" for line in (*self.reference_notes, *self.shortfalls)]
-        lines = [printable(line) for line in notes]
-        return "\n".join([printable(self.heading), "", text_table(self.records), *(["", *lines] if lines else [])])
+        notes = [printable(f"note: {line}") for line in (*self.notes, *self.shortfalls)]
+        return "\n".join([printable(self.heading), "", text_table(self.records), *([""] if notes else []), *notes])
 
 
 def build_report(
@@ -83,12 +55,35 @@ def build_report(
         check_against(results, other)
     summaries = summarize(results.rows, results.target)
     if results.is_search:
-        summaries.sort(key=rank, reverse=True)
+        summaries.sort(key=_rank, reverse=True)
     else:
         summaries.sort(key=lambda summary: results.methods.index(summary.method))
-    return Report(results, summaries, find_shortfalls(results), other)
+    records = summary_records(summaries, results.target)
+    return Report(results, _heading(results), summaries, records, _notes(summaries), find_shortfalls(results), other)
 
 
-def rank(summary: MethodSummary) -> tuple[int, float]:
+def _rank(summary: MethodSummary) -> tuple[int, float]:
     """Orders the settings of a search: means over fewer rounds do not compare, so the longest trials come first."""
     return summary.trials["rounds"].min(), summary.mean_accuracy.mean
+
+
+def _heading(results: Results) -> str:
+    rows = results.rows
+    seeds = sorted(rows["seed"].unique())
+    size = [(int(rows["num_clients"].max()), "client"), (int(rows["round"].max()), "round")]
+    parts = [*(pluralize(*of) for of in size), f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"]
+    return f"{results.title}: {', '.join(parts)}{f'; {results.churn.text}' if results.churn else ''}"
+
+
+def _notes(summaries: Sequence[MethodSummary]) -> list[str]:
+    told = [
+        f"{summary.label}: it is told {told_of(summary.method)}, which no real client gives away"
+        for summary in summaries
+        if told_of(summary.method)
+    ]
+    bounds = [
+        f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
+        for summary in summaries
+        if summary.is_reference
+    ]
+    return told + bounds

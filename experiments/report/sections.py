@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from experiments.report.comparison_sections import comparison_sections
-from experiments.report.curves import accuracy_figure
-from experiments.report.energy_figure import energy_figure
+from experiments.report.curves import accuracy_figure, energy_figure
 from experiments.report.macs import macs_section
 from experiments.report.method_tables import interval_records, paired_records, stage_records
-from experiments.report.metrics import LATE_ROUND
-from experiments.report.numbers import energy
+from experiments.report.metrics import LATE_ROUND, MethodSummary
 from experiments.report.paper_table import paper_table
 from experiments.report.plots import save_image
 from experiments.report.report import Report
 from experiments.report.results import Results
 from experiments.report.selection import selection_figure, selection_records
 from experiments.report.statistics import Estimate
-from experiments.report.tables import Record, code, markdown_table, plain
+from experiments.report.tables import Record, code, energy, markdown_table, plain
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.files import check_writable
 from experiments.results.run_info import RunInfo
@@ -40,48 +37,34 @@ def write_report(report: Report, output: Path) -> tuple[Path, Path]:
 
 
 def sections(report: Report, output: Path) -> list[str]:
-    """Returns all sections in their order; figures are written to ``output``."""
-    rows, target = drawn_rows(report), report.results.target
+    """Returns all sections in their order; figures are written to ``output`` and, of a search, show the best only."""
+    results, summaries, title = report.results, report.summaries, report.heading
+    drawn = summaries[:MAX_SETTINGS] if results.is_search else summaries
+    more = len(summaries) - len(drawn)
+    accuracy = accuracy_figure(drawn, results.target, title, results.churn)
+    missing = "\n".join(f"- {plain(line)}" for line in report.shortfalls)
     return [
-        f"# {plain(report.heading)}",
+        f"# {plain(title)}",
         markdown_table(report.records),
-        *map(plain, report.reference_notes),
-        save_image(accuracy_figure(rows, target, report.heading), output, "accuracy", "Accuracy over rounds"),
-        *_undrawn(report),
-        *_missing(report),
+        *map(plain, report.notes),
+        save_image(accuracy, output, "accuracy", "Accuracy over rounds"),
+        *([f"The figures show the best {len(drawn)} settings; {more} more are in the table."] if more else []),
+        *([f"## Missing or incomplete\n\n{missing}"] if missing else []),
         "## Accuracy by rounds",
-        markdown_table(stage_records(report.results.rows, report.summaries)),
+        markdown_table(stage_records(summaries)),
         "Mean accuracy in these rounds, ± population standard deviation over seeds.",
         *_paper(report),
         *_statistics(report),
-        *comparison_sections(report.results, report.against, output),
-        *_energy(report, rows, output),
-        *_selection(report, rows, output),
-        *_clients(report.results.federation_record),
-        *macs_section(report.results),
+        *comparison_sections(results, report.against, output),
+        "## Energy per round",
+        save_image(energy_figure(drawn, title, results.churn), output, "energy", "Energy per round and budget"),
+        *_charges(drawn),
+        *_selection(drawn, report, output),
+        *_clients(results.federation_record),
+        *macs_section(results),
         _DEFINITIONS,
-        *_runs(report.results),
+        *_runs(results),
     ]
-
-
-def drawn_rows(report: Report) -> pd.DataFrame:
-    """Returns the rows of what the figures show, in the order of the table; of a search only the best settings."""
-    shown = report.summaries[:MAX_SETTINGS] if report.results.is_search else report.summaries
-    by_setting = dict(list(report.results.rows.groupby(["method", "setting"])))
-    drawn = [by_setting[summary.method, summary.setting] for summary in shown]
-    return pd.concat([rows.sort_values(["seed", "trial", "round"]) for rows in drawn])
-
-
-def _undrawn(report: Report) -> list[str]:
-    undrawn = len(report.summaries) - MAX_SETTINGS
-    if undrawn <= 0 or not report.results.is_search:
-        return []
-    return [f"The figures show the best {MAX_SETTINGS} settings; {undrawn} more are in the table."]
-
-
-def _missing(report: Report) -> list[str]:
-    lines = "\n".join(f"- {plain(line)}" for line in report.shortfalls)
-    return [f"## Missing or incomplete\n\n{lines}"] if lines else []
 
 
 def _paper(report: Report) -> list[str]:
@@ -105,53 +88,41 @@ def _statistics(report: Report) -> list[str]:
         return []
     parts = [
         "## Statistics over seeds",
-        markdown_table(interval_records(report.results.rows, report.summaries, report.results.target)),
+        markdown_table(interval_records(report.summaries, report.results.target)),
         "Mean ± population standard deviation (ddof 0) and 95 % bootstrap interval of the mean (percentile, 9,999 "
         "resamples of the seeds). An interval cannot leave the range of the seeds, so with few it is too narrow.",
     ]
-    paired = paired_records(report.results.rows, report.summaries, report.results.target)
+    paired = paired_records(report.summaries, report.results.target)
     if paired:
         parts += ["### Differences between methods, paired by seed", markdown_table(paired)]
         parts.append("Accuracy: positive is better for the first. Rounds to target: negative is.")
     return parts
 
 
-def _energy(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
-    figure = energy_figure(rows, report.heading)
-    return ["## Energy per round", save_image(figure, output, "energy", "Energy per round and budget"), *_probing(rows)]
-
-
-def _probing(rows: pd.DataFrame) -> list[str]:
+def _charges(summaries: Sequence[MethodSummary]) -> list[str]:
     """Energy spent on probing and on selection, of methods that were charged for it."""
-    parts = {"probing_j": "probing", "selection_j": "selecting and learning"}
-    spent = rows.groupby(["method", "setting"], sort=False)[[*parts, "energy_j"]].sum()
     lines = []
-    for column, what in parts.items():
-        shares = [
-            f"{plain(' '.join(filter(None, key)))} {100 * row[column] / row['energy_j']:.1f} %"
-            for key, row in spent[spent[column] > 0].iterrows()
-        ]
+    for column, what in (("probing_j", "probing"), ("selection_j", "selecting and learning")):
+        spent = [(summary.label, summary.rows[[column, "energy_j"]].sum()) for summary in summaries]
+        shares = [f"{plain(name)} {100 * of[column] / of['energy_j']:.1f} %" for name, of in spent if of[column]]
         lines += [f"Part of the energy that was spent on {what}: {', '.join(shares)}."] if shares else []
     return lines
 
 
-def _selection(report: Report, rows: pd.DataFrame, output: Path) -> list[str]:
+def _selection(drawn: Sequence[MethodSummary], report: Report, output: Path) -> list[str]:
     record = report.results.federation_record
     is_noisy = record is not None and record.noisy_clients
     noisy = " Noisy clients have wrong labels; energy to them: % of all energy spent on training." if is_noisy else ""
-    return [
+    table = [
         "## Who was selected",
-        markdown_table(selection_records(rows, record)),
+        markdown_table(selection_records(drawn, record)),
         f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
-        *_selection_image(rows, record, report.heading, output),
     ]
-
-
-def _selection_image(rows: pd.DataFrame, record: FederationRecord | None, heading: str, output: Path) -> list[str]:
-    figure = selection_figure(rows, record, heading)
+    figure = selection_figure(drawn, record, report.heading, report.results.churn)
     if figure is None:
-        return ["There are too many clients and rounds for a figure."]
+        return [*table, "There are too many clients and rounds for a figure."]
     return [
+        *table,
         save_image(figure, output, "selection", "Clients selected by round"),
         "Darker: selected by more of the seeds that had the client in the round; hatched: none had it. Lines part "
         "clients that hold different numbers of labels, crosses mark wrong labels.",
@@ -190,12 +161,12 @@ _DEFINITIONS = f"""## What the columns mean
 
 
 def _runs(results: Results) -> list[str]:
-    """One section per folder, with its name where there are several."""
+    """One section per study with a record, with its name where there are several."""
     several = len(results.sources) > 1
     return [
         _run(source.info, f"How {code(source.folder.resolve().name)} was run" if several else "How it was run")
         for source in results.sources
-        if source.info is not None
+        if source.is_recorded
     ]
 
 

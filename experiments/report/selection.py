@@ -1,19 +1,21 @@
-"""Who was selected: a table by kind of client, and a heat map of clients x rounds per method."""
+"""Which clients were selected: a table by kind of client, and a heat map of clients x rounds per method."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from experiments.report import plots
-from experiments.report.styles import GREY, groups
+from experiments.report.churn import Churn
+from experiments.report.metrics import MethodSummary
+from experiments.report.styles import GREY, drawn_name, drawn_seeds
 from experiments.report.tables import Record
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.naming import pluralize
@@ -23,7 +25,7 @@ _MOST_KINDS = 6
 _MOST_CELLS = 20_000_000
 
 
-def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> list[Record]:
+def selection_records(summaries: Sequence[MethodSummary], record: FederationRecord | None) -> list[Record]:
     """Returns one record per method: means over seeds, and % of all participations by kind of client.
 
     Kinds (how many labels a client holds, the slowest CPU) need ``record``; so does the energy that went to clients
@@ -31,29 +33,28 @@ def selection_records(rows: pd.DataFrame, record: FederationRecord | None) -> li
     """
     return [
         {
-            "method": group.label,
-            "clients per round": f"{group.rows['num_trained'].mean():.2f}",
-            "different clients": f"{_different_clients(group.rows):.1f}",
-            **(_shares(group.rows, record.clients) if record else {}),
-            **(_noisy_share(group.rows, record.noisy_clients) if record and record.noisy_clients else {}),
+            "method": summary.label,
+            "clients per round": f"{summary.rows['num_trained'].mean():.2f}",
+            "different clients": f"{summary.rows.groupby('seed')['trained'].agg(_different).mean():.1f}",
+            **(_shares(summary.rows, record.clients) if record else {}),
+            **(_noisy_share(summary.rows, record.noisy_clients) if record and record.noisy_clients else {}),
         }
-        for group in groups(rows)
+        for summary in summaries
     ]
 
 
-def _different_clients(rows: pd.DataFrame) -> float:
-    """Mean over seeds of how many trained at least once."""
-    return float(np.mean([trained.explode().nunique() for _, trained in rows.groupby("seed")["trained"]]))
+def _different(trained: pd.Series) -> int:
+    return trained.explode().nunique()
 
 
 def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     chosen = rows["trained"].explode().dropna().astype(int)
     labels = pd.Series([len(client.labels) for client in clients])
-    freqs = pd.Series([client.cpu_freq_hz for client in clients])
+    mhz = pd.Series([client.cpu_freq_hz / 1e6 for client in clients])
     numbers = sorted(labels.unique(), reverse=True)
     kinds = {pluralize(number, "label"): labels == number for number in numbers if len(numbers) <= _MOST_KINDS}
-    if freqs.nunique() > 1:
-        kinds[f"{freqs.min() / 1e6:,.0f} MHz"] = freqs == freqs.min()
+    if mhz.nunique() > 1:
+        kinds[f"{mhz.min():,.0f} MHz"] = mhz == mhz.min()
     per_cent = 100 / max(1, len(chosen))
     return {
         f"{name} ({pluralize(members.sum(), 'client')})": f"{per_cent * chosen.map(members).sum():.0f} %"
@@ -61,19 +62,19 @@ def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
     }
 
 
-def training_energy_j(rows: pd.DataFrame, clients: Sequence[int] | None = None) -> float:
-    """Returns the joules that these clients, or all, spent on training, also where it failed."""
-    counted = np.unique(np.concatenate(rows["clients"].to_list())) if clients is None else clients
-    per_round = zip(*(rows[name] for name in ("clients", "costs_j", "trained", "failed")), strict=True)
-    return sum(
-        float(np.asarray(costs)[np.isin(live, np.intersect1d(counted, [*trained, *failed]))].sum())
-        for live, costs, trained, failed in per_round
+def training_energy_j(rows: pd.DataFrame) -> pd.Series:
+    """Returns client -> joules that it spent on training, also where it failed."""
+    costs = rows[["clients", "costs_j"]].explode(["clients", "costs_j"])
+    active = (rows["trained"].map(list) + rows["failed"].map(list)).explode()
+    was_active = pd.MultiIndex.from_arrays([costs.index, costs["clients"]]).isin(
+        pd.MultiIndex.from_arrays([active.index, active])
     )
+    return costs[was_active].groupby("clients")["costs_j"].sum().astype(float)
 
 
 def _noisy_share(rows: pd.DataFrame, noisy: Sequence[int]) -> Record:
-    every = training_energy_j(rows)
-    share = 100 * training_energy_j(rows, noisy) / every if every > 0 else 0.0
+    spent = training_energy_j(rows)
+    share = 100 * spent[spent.index.isin(noisy)].sum() / spent.sum() if spent.sum() > 0 else 0.0
     return {f"energy to {pluralize(len(noisy), 'noisy client')}": f"{share:.0f} %"}
 
 
@@ -89,41 +90,53 @@ def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> ND
     return np.divide(chosen, live, out=np.full_like(live, np.nan), where=live > 0)
 
 
-def selection_figure(rows: pd.DataFrame, record: FederationRecord | None, title: str) -> Figure | None:
-    """Returns a panel per method; lines part clients with different numbers of labels, crosses mark wrong labels.
+def selection_figure(
+    summaries: Sequence[MethodSummary], record: FederationRecord | None, title: str, churn: Churn | None = None
+) -> Figure | None:
+    """Returns a panel per method, in one column up to three, else in two; None where there are too many cells to draw.
 
-    Hatched where a client was live in none of the seeds, or none of them ran the round. None where clients times rounds
-    are too many to draw.
+    Hatched where a client was live in none of the seeds, or none of them ran the round. Crosses mark wrong labels,
+    lines part clients with different numbers of labels.
     """
-    drawn, num_rounds = groups(rows), int(rows["round"].max())
-    num_clients = len(record.clients) if record else 1 + max(max(live, default=0) for live in rows["clients"])
+    num_rounds = max(int(summary.trials["rounds"].max()) for summary in summaries)
+    live = (max(clients, default=0) for summary in summaries for clients in summary.rows["clients"])
+    num_clients = len(record.clients) if record else 1 + max(live)
     if num_clients * num_rounds > _MOST_CELLS:
         return None
-    height = float(np.clip(0.075 * num_clients, 1.3, 4.0))
-    figure, panels = plots.panels(len(drawn), "client", (7.4, 10.7), height_in=height + 0.45, margin_in=1.3)
-    for axes, group in zip(panels, drawn, strict=True):
-        axes.patch.set(facecolor="#f2f2f2", edgecolor="#bbbbbb", hatch="////", linewidth=0)
-        share, extent = selection_share(group.rows, num_clients, num_rounds), (0.5, num_rounds + 0.5)
-        look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
-        image = axes.imshow(share, extent=(*extent, num_clients - 0.5, -0.5), **look)
-        axes.set_title(f"{group.name} ({group.seeds})", loc="left", fontsize=9)
-        axes.tick_params(labelsize=8)
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-        plots.mark_churn(axes, group.rows, above=True)
-        for first in _kinds_begin(record.clients) if record else ():
-            axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
-        if record and record.noisy_clients:  # a plot of nothing would spoil the layout
-            beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "clip_on": False}
-            axes.plot([1.015] * len(record.noisy_clients), record.noisy_clients, "x", ms=3, color="#D55E00", **beside)
-    bar = figure.colorbar(image, ax=panels, pad=0.015, fraction=0.03, aspect=40)
+    columns = 1 if len(summaries) <= 3 else 2
+    lines, height = -(-len(summaries) // columns), float(np.clip(0.075 * num_clients, 1.3, 4.0))
+    size = (7.4 if columns == 1 else 10.7, 1.2 + lines * (height + 0.55))
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axes, summary in zip(panels, summaries, strict=False):
+        image = _draw(axes, selection_share(summary.rows, num_clients, num_rounds), record)
+        axes.set_title(f"{drawn_name(summary)} ({drawn_seeds(summary)})", loc="left", fontsize=9)
+        plots.mark_churn(axes, churn, above=True)
+    for surplus in panels[len(summaries) :]:
+        surplus.remove()
+    bar = figure.colorbar(image, ax=panels[: len(summaries)].tolist(), pad=0.015, fraction=0.03, aspect=40)
     bar.set_label("seeds that selected\nthe client (%)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
-    figure.suptitle(plots.fitted(title, figure.get_figwidth()), x=0.01, ha="left", fontsize=10)
+    figure.supxlabel("FL round", fontsize=10)
+    figure.supylabel("client", fontsize=10)
+    figure.suptitle(plots.fitted(title, size[0]), x=0.01, ha="left", fontsize=10)
     return figure
 
 
-def _kinds_begin(clients: Sequence[ClientRecord]) -> list[int]:
-    """The clients that hold more or fewer labels than the one before them; none if they are many."""
-    pairs = enumerate(itertools.pairwise(len(client.labels) for client in clients))
-    found = [before + 1 for before, (labels, following) in pairs if labels != following]
-    return found if len(found) < 8 else []
+def _draw(axes: Axes, share: NDArray[np.float64], record: FederationRecord | None) -> Any:
+    """Draws shares of clients x rounds; returns what a colour bar needs."""
+    num_clients, num_rounds = share.shape
+    axes.patch.set(facecolor="#f2f2f2", edgecolor="#bbbbbb", hatch="////", linewidth=0)
+    axes.tick_params(labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    if record is not None:
+        labels = pd.Series([len(client.labels) for client in record.clients])
+        changes = np.flatnonzero(labels.diff().fillna(0))
+        for first in changes if len(changes) < 8 else ():
+            axes.axhline(first - 0.5, color=GREY, linewidth=0.6)
+    if record is not None and record.noisy_clients:  # a plot of nothing would spoil the layout
+        beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+        axes.plot([1.015] * len(record.noisy_clients), record.noisy_clients, "x", ms=3, color="#D55E00", **beside)
+    extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
+    return axes.imshow(share, extent=extent, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
-from experiments.report.results import Results, Source
+from experiments.report.results import Results
+from experiments.report.sources import Source
 from experiments.results.checkpoints import newest_checkpoint
 from experiments.results.naming import pluralize
-from experiments.results.run_info import RunInfo
 from experiments.study.asha_journal import stopped_trials
 
 _MOST_LISTED = 10
@@ -17,35 +15,25 @@ _MOST_LISTED = 10
 
 def find_shortfalls(results: Results) -> list[str]:
     """Returns a line for everything that is missing, for methods with fewer seeds than others, and for failures."""
-    lines = [line for source in results.sources for line in _source_shortfalls(source)]
-    return [*lines, *_fewer_seeds(results.methods, results.infos), *failed_trainings(results.rows)]
-
-
-def _source_shortfalls(source: Source) -> list[str]:
-    """Without run.json, what was asked for is the union of all seeds and the longest trial."""
-    info, rows = source.info, source.rows
-    if info and info.search:
-        return _search_shortfalls(info, source)
-    methods = info.methods if info else sorted(rows["method"].unique())
-    seeds = info.seeds if info else sorted(rows["seed"].unique())
-    rounds = info.rounds if info else int(rows["round"].max())
-    last = rows.sort_values("round").groupby(["method", "seed"])[["trial", "round"]].last()
-    done = {pair: (str(trial), int(ran)) for pair, trial, ran in last.itertuples(name=None)}
-    found = {(method, seed): done.get((method, seed), ("", 0)) for method in methods for seed in seeds}
-    return [
-        f"{method} with seed {seed} {_ran(source, trial, ran, rounds)}"
-        for (method, seed), (trial, ran) in found.items()
-        if ran < rounds
+    lines = [
+        line
+        for source in results.sources
+        for line in (_search_shortfalls(source) if source.info.search else _trial_shortfalls(source))
     ]
+    return [*lines, *_fewer_seeds(results), *failed_trainings(results.rows)]
 
 
-def _ran(source: Source, trial: str, ran: int, rounds: int) -> str:
-    if not ran:
-        return "has no rows"
-    if not _is_over(source, trial):
-        return f"has {ran} of {rounds} rounds"
-    ended = "a callback ended it" if source.info and source.info.callbacks else "no client was left"
-    return f"has {ran} of {rounds} rounds, after which {ended}"
+def _trial_shortfalls(source: Source) -> list[str]:
+    last = source.rows.sort_values("round").groupby(["method", "seed"])[["trial", "round"]].last()
+    done = {pair: (str(trial), int(ran)) for pair, trial, ran in last.itertuples(name=None)}
+    lines = []
+    for method, seed in ((method, seed) for method in source.info.methods for seed in source.info.seeds):
+        trial, ran = done.get((method, seed), ("", 0))
+        ended = ", after which a callback ended it" if source.info.callbacks else ", after which no client was left"
+        over = ended if ran and _is_over(source, trial) else ""
+        has = f"has {ran} of {source.info.rounds} rounds{over}" if ran else "has no rows"
+        lines += [f"{method} with seed {seed} {has}"] if ran < source.info.rounds else []
+    return lines
 
 
 def _is_over(source: Source, trial: str) -> bool:
@@ -54,9 +42,9 @@ def _is_over(source: Source, trial: str) -> bool:
     return newest is not None and newest.over
 
 
-def _search_shortfalls(info: RunInfo, source: Source) -> list[str]:
+def _search_shortfalls(source: Source) -> list[str]:
     """What ASHA stopped, as its journal says, is not missing; what ended otherwise is, and so is what never began."""
-    lines, stopped = [], stopped_trials(source.folder)
+    lines, stopped, info = [], stopped_trials(source.folder), source.info
     asked = len(info.seeds) * (len(info.draws) or info.num_samples)
     for method in info.methods:
         done = source.rows[source.rows["method"] == method].groupby("trial")["round"].max()
@@ -72,14 +60,17 @@ def _search_shortfalls(info: RunInfo, source: Source) -> list[str]:
     return lines
 
 
-def _fewer_seeds(methods: Sequence[str], infos: Sequence[RunInfo]) -> list[str]:
-    """In a report of several folders."""
-    asked = {method: {seed for info in infos if method in info.methods for seed in info.seeds} for method in methods}
+def _fewer_seeds(results: Results) -> list[str]:
+    """Methods that one of several studies did not run with all seeds."""
+    asked = {
+        method: {seed for info in results.infos if method in info.methods for seed in info.seeds}
+        for method in results.methods
+    }
     every = set().union(*asked.values())
     return [
         f"{method} was not asked for seed {', '.join(map(str, sorted(every - seeds)))}, which other methods ran"
         for method, seeds in asked.items()
-        if len(infos) > 1 and every - seeds
+        if len(results.infos) > 1 and every - seeds
     ]
 
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from experiments.results.rows import RowWriter
 
 
 def make_rows(
     accuracy: Sequence[float], method: str = "bippo", seed: int = 7, setting: str = "", **columns: Any
 ) -> list[dict[str, Any]]:
-    """One row per entry of `accuracy`; two clients of 1 J and 2 J, a budget of 2 J, the second one trains."""
+    """Returns one row per entry of `accuracy`; two clients of 1 J and 2 J, a budget of 2 J, the second one trains."""
     row = {
         "scenario": "digits",
         "method": method,
@@ -45,8 +47,13 @@ def make_rows(
     ]
 
 
+def frame(*trials: list[dict[str, Any]]) -> pd.DataFrame:
+    """Returns the rows of these trials as the report has them."""
+    return pd.DataFrame([row for trial in trials for row in trial])
+
+
 def write_trial(results_dir: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write one trial's rows to its folder, with an entry for each client they name; returns the file."""
+    """Writes one trial's rows to its folder, with an entry for each client they name; returns the file."""
     writer = RowWriter(results_dir / rows[0]["trial"])
     for row in rows:
         writer.append(_for_its_clients(row))

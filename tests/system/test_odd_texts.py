@@ -20,9 +20,9 @@ from row_factory import make_rows, write_trial
 
 from experiments import tune_bippo
 from experiments.report import command
-from experiments.report.figure_text import as_drawn
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
+from experiments.report.styles import as_drawn
 from experiments.report.tables import code, markdown_table, plain, text_table
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.naming import printable

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from row_factory import make_rows, write_trial
+from row_factory import frame, make_rows, write_trial
 
 from bippo_rllib import BippoConfig
 from bippo_rllib.baselines.central.policy import CentralPolicy
@@ -17,8 +16,8 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
 from envs.training.models import build_model, num_parameters
 from experiments.report import command, macs
-from experiments.report.numbers import power_of_ten
 from experiments.report.results import read_results
+from experiments.report.tables import power_of_ten
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, write_run_info
 from experiments.results.selector_network import SelectorNetwork
@@ -61,25 +60,20 @@ def test_federated_models(model: str, shape: tuple[int, ...], expected: tuple[in
 
 def test_a_round_of_each_kind_of_method() -> None:
     # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
-    trials = [make_rows([0.5] * 2, method, num_clients=4) for method in ("bippo", "fppo", "poc")]
+    rows = frame(make_rows([0.5] * 2, num_clients=4))
     networks = SelectorNetwork(False, 8, 128, True), SelectorNetwork(True, 8, 128, True), None
-    bippo, fppo, poc = (
-        macs.round_macs(name, pd.DataFrame(trial), RECORD, network)
-        for name, trial, network in zip(("bippo", "fppo", "poc"), trials, networks, strict=True)
-    )
-    assert (bippo.network, bippo.rl_training, bippo.fl_training) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
-    assert (fppo.network, fppo.rl_training) == (4992, 3 * 8 * 4992)
-    assert (poc.network, poc.rl_training, poc.fl_per_rl) == (None, None, None)
-    assert bippo.fl_per_rl == pytest.approx(165_000 / 39_936)
+    bippo, fppo, poc = (macs.round_macs(rows, RECORD, network) for network in networks)
+    assert (bippo[macs.PASS], bippo[macs.RL], bippo[macs.FL]) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)
+    assert (fppo[macs.PASS], fppo[macs.RL]) == (4992, 3 * 8 * 4992)
+    assert (poc[macs.PASS], poc[macs.RL], poc[macs.FL]) == (None, None, bippo[macs.FL])
 
 
 def test_training_scales_with_participants_and_settings() -> None:
-    all_train = pd.DataFrame(make_rows([0.5], num_trained=2, trained=[0, 1]))
-    one_trains = pd.DataFrame(make_rows([0.5]))
+    all_train, one_trains = frame(make_rows([0.5], num_trained=2, trained=[0, 1])), frame(make_rows([0.5]))
     network = SelectorNetwork(central=False, epochs=2, hidden_size=64, critic=True)
-    both, one = (macs.round_macs("bippo", rows, None, network) for rows in (all_train, one_trains))
-    assert both.rl_training == 2 * one.rl_training == 2 * 3 * 2 * policy_macs(hidden_size=64)
-    assert one.fl_training is None
+    both, one = (macs.round_macs(rows, None, network) for rows in (all_train, one_trains))
+    assert both[macs.RL] == 2 * one[macs.RL] == 2 * 3 * 2 * policy_macs(hidden_size=64)
+    assert one[macs.FL] is None
 
 
 def test_the_command_prints_what_networks_cost(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +92,7 @@ def test_networks_of_a_search_are_counted_by_setting(tmp_path: Path) -> None:
     search = {"search": {"hidden_size": "choice([32, 64])"}, "draws": draws, "networks": networks}
     write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, ["bippo"], [7], **search))
     expected = {policy_macs(hidden_size=32), policy_macs(hidden_size=64, critic=False)}
-    assert {each.network for each in macs.methods_macs(read_results([tmp_path]))} == expected
+    assert set(macs.macs_table(read_results([tmp_path]))[macs.PASS]) == expected
 
 
 def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) -> None:
@@ -108,13 +102,11 @@ def test_networks_of_a_users_own_method_are_those_of_its_record(tmp_path: Path) 
     networks = {"mine.turn": [None], "mine.small": [small], "mine.central": [central]}
     methods = ["mine.turn", "mine.small", "mine.central", "mine.older"]
     write_run_info(tmp_path, RunInfo("digits", 0.8, 2, {}, methods, [7], networks=networks))
-    found = {each.method: (each.network, each.rl_training) for each in macs.methods_macs(read_results([tmp_path]))}
+    table = macs.macs_table(read_results([tmp_path])).set_index("method")[[macs.PASS, macs.RL]].dropna()
     passes = policy_macs(hidden_size=32, critic=False), central_policy_macs(2)
-    assert found == {
-        "mine.turn": (None, None),
-        "mine.small": (passes[0], 3 * 4 * passes[0]),
-        "mine.central": (passes[1], 3 * 8 * passes[1]),
-        "mine.older": (None, None),
+    assert table.T.to_dict("list") == {
+        "mine.small": [passes[0], 3 * 4 * passes[0]],
+        "mine.central": [passes[1], 3 * 8 * passes[1]],
     }
 
 

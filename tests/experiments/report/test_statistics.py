@@ -6,20 +6,15 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_factory import make_rows
+from row_factory import frame, make_rows
 
 from experiments.report.method_tables import interval_records, paired_records
 from experiments.report.metrics import summarize
-from experiments.report.numbers import with_interval
 from experiments.report.statistics import Estimate, Paired
-
-
-def _rows(*trials: list[dict]) -> pd.DataFrame:
-    return pd.DataFrame([row for trial in trials for row in trial])
+from experiments.report.tables import with_interval
 
 
 def test_mean_and_population_standard_deviation() -> None:
@@ -35,13 +30,9 @@ def test_one_value_has_no_interval_and_none_no_mean() -> None:
     assert math.isnan(none.mean) and math.isnan(none.std) and with_interval(none, 3) == "–"
 
 
-def test_two_seeds_give_their_range() -> None:
+def test_interval_agrees_with_all_resamples() -> None:
     # The mean of two draws from {1, 3} is 1 with probability 1/4, 2 with 1/2, 3 with 1/4: both 2.5 % tails are ends.
     assert Estimate.of([1.0, 3.0]).interval == (1.0, 3.0)
-    assert Estimate.of([0.4, 0.4]).interval == (0.4, 0.4)
-
-
-def test_interval_agrees_with_all_resamples() -> None:
     # 4 values: all 4^4 = 256 resamples are equally likely, so the percentiles can be had without drawing.
     values = [0.70, 0.74, 0.79, 0.90]
     means = [np.mean(resample) for resample in itertools.product(values, repeat=4)]
@@ -52,8 +43,7 @@ def test_interval_agrees_with_all_resamples() -> None:
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6), st.randoms())
 def test_interval_lies_in_the_range_and_ignores_the_order(values: list[float], random) -> None:
     low, high = Estimate.of(values).interval
-    shuffled = random.sample(values, len(values))
-    assert Estimate.of(shuffled).interval == (low, high)
+    assert Estimate.of(random.sample(values, len(values))).interval == (low, high)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
 
 
@@ -65,24 +55,26 @@ def test_differences_are_paired_by_seed() -> None:
     assert Paired.of({7: 0.8}, {28: 0.9}).difference.n == 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.data())
 def test_no_number_of_a_comparison_looks_beyond_the_common_rounds(data) -> None:
     lengths = {(method, seed): data.draw(st.integers(10, 30)) for method in ("bippo", "oracle") for seed in (7, 28)}
     reached_at = {trial: data.draw(st.integers(1, rounds)) for trial, rounds in lengths.items()}
-    rows = _rows(*(make_rows([0.1] * (at - 1) + [0.9] * (lengths[t] - at + 1), *t) for t, at in reached_at.items()))
-    cut = rows[rows["round"] <= min(lengths.values())].reset_index(drop=True)
-    whole, common = ((each, summarize(each, 0.8), 0.8) for each in (rows, cut))
-    assert paired_records(*whole) == paired_records(*common)
-    shares = [[record["% of oracle"] for record in interval_records(*each)] for each in (whole, common)]
+    rows = frame(*(make_rows([0.1] * (at - 1) + [0.9] * (lengths[t] - at + 1), *t) for t, at in reached_at.items()))
+    whole, common = summarize(rows, 0.8), summarize(rows[rows["round"] <= min(lengths.values())], 0.8)
+    assert paired_records(whole, 0.8) == paired_records(common, 0.8)
+    shares = [[record["% of oracle"] for record in interval_records(each, 0.8)] for each in (whole, common)]
     assert shares[0] == shares[1]
 
 
-def test_two_methods_are_compared_on_the_rounds_both_have() -> None:
+def test_every_pair_of_methods_is_compared_on_the_rounds_both_have() -> None:
     # fedavg stopped after 10 rounds at 0.8. bippo's first 10 rounds are 0.9, its later ones 0.1 do not count.
-    rows = _rows(make_rows([0.9] * 10 + [0.1] * 10), make_rows([0.8] * 10, "fedavg"), make_rows([0.5] * 20, "ippo", 28))
-    (record,) = paired_records(rows, summarize(rows, 0.8), 0.8)
-    assert record == {
+    first, second = make_rows([0.9] * 10 + [0.1] * 10), make_rows([0.8] * 10, "fedavg")
+    rows = frame(first, second, make_rows([0.5] * 20, "ippo", 28), make_rows([0.8], "ppo"))
+    records = paired_records(summarize(rows, 0.8), 0.8)
+    differences = ["bippo − fedavg", "bippo − ppo", "fedavg − ppo"]
+    assert [record["difference"] for record in records] == differences
+    assert records[0] == {
         "difference": "bippo − fedavg",
         "seeds": "7",
         "rounds": "1–10",
@@ -91,34 +83,20 @@ def test_two_methods_are_compared_on_the_rounds_both_have() -> None:
         "rounds to 80 %": "0.0 (n = 1, no interval)",
         "seeds that both reached it": "1",
     }
-
-
-def test_every_pair_of_methods_is_compared() -> None:
-    rows = _rows(
-        *(make_rows([accuracy], method) for method, accuracy in (("bippo-r", 0.9), ("rep", 0.7), ("ppo", 0.8)))
-    )
-    found = {
-        record["difference"]: record["mean accuracy"][:6] for record in paired_records(rows, summarize(rows, 0.8), 0.8)
-    }
-    assert found == {"bippo-r − rep": "+0.200", "bippo-r − ppo": "+0.100", "rep − ppo": "−0.100"}
+    search = frame(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2"))
+    assert paired_records(summarize(search), 0.8) == []
 
 
 def test_mean_accuracy_is_compared_with_a_reference_seed_by_seed() -> None:
     # 0.6 / 0.8 = 75 % with seed 7, 0.9 / 0.9 = 100 % with seed 28; seed 42 has no partner. Mean 87.5, std 12.5.
     trials = [make_rows([accuracy], seed=seed) for seed, accuracy in ((7, 0.6), (28, 0.9), (42, 0.1))]
-    rows = _rows(*trials, make_rows([0.8], "oracle", 7), make_rows([0.9], "oracle", 28))
-    bippo, bound = interval_records(rows, summarize(rows, 0.8), 0.8)
+    rows = frame(*trials, make_rows([0.8], "oracle", 7), make_rows([0.9], "oracle", 28))
+    bippo, bound = interval_records(summarize(rows, 0.8), 0.8)
     assert bippo["% of oracle"] == "87.5 ± 12.5 [75.0, 100.0]"
     assert (bound["method"], bound["% of oracle"]) == ("(oracle)", "–")
 
 
-def test_no_differences_in_a_search() -> None:
-    rows = _rows(make_rows([0.5], setting="lr=1"), make_rows([0.5], setting="lr=2"))
-    assert paired_records(rows, summarize(rows, 0.8), 0.8) == []
-
-
-def test_interval_table_says_how_many_missed_the_target() -> None:
-    rows = _rows(make_rows([0.9] * 10), make_rows([0.1] * 10, seed=28))
-    (record,) = interval_records(rows, summarize(rows, 0.8), 0.8)
+def test_the_interval_table_has_how_many_missed_the_target() -> None:
+    (record,) = interval_records(summarize(frame(make_rows([0.9] * 10), make_rows([0.1] * 10, seed=28)), 0.8), 0.8)
     assert record["mean accuracy"] == "0.500 ± 0.400 [0.100, 0.900]"
     assert record["rounds to 80 %"] == "10.0 (n = 1, no interval) (missed by 1)"

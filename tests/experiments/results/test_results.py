@@ -13,7 +13,7 @@ from row_factory import make_rows, write_trial
 from experiments.report.results import read_results
 from experiments.results import provenance
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.results.run_info import RunInfo, read_run_info, write_run_info
+from experiments.results.run_info import RunInfo, write_run_info
 
 INFO = RunInfo("digits", 0.8, 3, {"dataset": "digits", "budget_share": 0.1}, ["bippo"], [7])
 
@@ -139,14 +139,6 @@ def test_a_method_with_other_settings_is_not_the_same_method(tmp_path: Path) -> 
     with pytest.raises(ValueError, match=r"both have bippo: lr is not set in the first and 0\.01 in the second"):
         read_results(folders)
     read_results([folders[0], _folder(tmp_path / "c", "ippo", settings={"lr": 0.01})])
-
-
-def test_a_record_is_read_by_any_name(tmp_path: Path) -> None:
-    folder = _folder(tmp_path / "a")
-    kept = (folder / "run.json").rename(tmp_path / "kept.json")
-    write_run_info(folder, dataclasses.replace(INFO, rounds=9))
-    assert (read_run_info(kept).rounds, read_run_info(folder).rounds) == (3, 9)  # type: ignore[union-attr]
-    assert read_run_info(tmp_path) is None and read_run_info(tmp_path / "none.json") is None
 
 
 def test_a_commit_is_that_of_this_code_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
