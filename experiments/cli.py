@@ -12,6 +12,7 @@ import argparse
 import datetime
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -93,6 +94,8 @@ def seeds(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
+        if not re.fullmatch(r"\d+(-\d+)?|-\d+", part):
+            raise argparse.ArgumentTypeError(f"{part!r} is no seed; give whole numbers, such as 1 2 3, 1,2,3 or 1-10")
         ends = (seed(first), seed(last)) if first and dash else (seed(part),)
         if ends[-1] < ends[0] or ends[-1] - ends[0] >= _MOST_SEEDS:
             raise argparse.ArgumentTypeError(f"{part} is no range of at most {_MOST_SEEDS:,} seeds, such as 1-10")

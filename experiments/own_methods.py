@@ -28,7 +28,19 @@ def check_method(text: str) -> None:
     if is_import(text):
         check_import("--methods", text)
     else:
-        look_up("method", text, METHODS)
+        look_up_method(text)
+
+
+def look_up_method(name: str) -> Method:
+    """One of our methods.
+
+    Raises:
+        ValueError: If there is no such method; the message says how a custom one is named.
+    """
+    module, dot, function = name.rpartition(".")
+    if dot and name not in METHODS:
+        raise ValueError(f"unknown method '{name}': a method of your own is MODULE:NAME, such as {module}:{function}")
+    return look_up("method", name, METHODS)
 
 
 def find_method(text: str) -> Method:
@@ -37,7 +49,7 @@ def find_method(text: str) -> Method:
     Raises:
         ValueError: If there is no such method, or it makes no ``BippoConfig``, in one line.
     """
-    return _own_method(text) if is_import(text) else look_up("method", text, METHODS)
+    return _own_method(text) if is_import(text) else look_up_method(text)
 
 
 @cache

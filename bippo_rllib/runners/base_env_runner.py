@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ class BaseEnvRunner(LeanEnvRunner):
         """Overrides RLlib's so that a registered name may also stand for a ``ParallelEnv``."""
         if (creator := registered_creator(self.config.env)) is not None:
             self.config.env = registered_env(self.config.env, creator)
-        super().make_env()
+        with warnings.catch_warnings():  # RLlib registers its wrapper anew for each env runner of a process
+            warnings.filterwarnings("ignore", ".*Overriding environment rllib-multi-agent-env", UserWarning)
+            super().make_env()
 
     def require_sampler(self) -> BudgetSamplerConnector:
         """Returns the budget sampler's connector in the module-to-env pipeline.

@@ -11,7 +11,11 @@ T = TypeVar("T")
 
 def close_matches(name: str, known: Iterable[str]) -> str:
     """``did you mean lr or lr_decay? ``, or nothing if no known name is close."""
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    names = list(known)
+    longer = [other for other in names if len(name) > 3 and other.lower().startswith(name.lower())]
+    by_lower = {other.lower(): other for other in reversed(names)}
+    similar = [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
+    close = list(dict.fromkeys([*longer, *similar]))[:3]
     return f"did you mean {' or '.join(close)}? " if close else ""
 
 

@@ -22,8 +22,7 @@ from experiments.cli import (
     seeds,
 )
 from experiments.methods import METHODS
-from experiments.own_methods import method_name
-from experiments.results.naming import look_up
+from experiments.own_methods import look_up_method, method_name
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.help_text import DESCRIPTION, EPILOG
@@ -261,7 +260,7 @@ def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str
         if is_import(name):  # imported when everything else is checked, since that may take seconds
             check_import("--methods", name)
             continue
-        method = look_up("method", name, METHODS)
+        method = look_up_method(name)
         if method.learns:
             continue
         if arguments.init_from:

@@ -28,6 +28,7 @@ FLAG_OF = {
     "env": "--scenario",
     "env_config": "env. and a field of envs.FederationConfig",
     "seed": "--seeds",
+    "callbacks_class": "--callbacks",
     "env.rounds": "--rounds",
     "env.seed": "--seeds",
     "env.dataset": "--scenario",
@@ -45,6 +46,7 @@ FLAG_OF = {
 _KEYS = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
 #: Names that other libraries have for a setting.
 _OTHER_NAMES = {"learning_rate": "lr", "batch_size": "policy_batch_size", "ent_coef": "entropy_coeff"}
+_OTHER_FIELDS = {"learning_rate": "lr", "epochs": "local_epochs", "budget": "budget_j", "clients": "num_clients"}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
@@ -172,6 +174,8 @@ def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
 def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
     """Refuses keys of the federation that are no fields of its config; both without prefix."""
     for key in keys:
+        if (other := _OTHER_FIELDS.get(key)) and key not in fields:
+            raise ValueError(f"unknown setting '{ENV_PREFIX}{key}': did you mean {ENV_PREFIX}{other}?")
         if key not in fields:
             raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in fields]))
 
