@@ -16,8 +16,7 @@ from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, poli
 from experiments.report.results import Results
 from experiments.report.tables import MISSING, Record, markdown_table, power_of_ten
 from experiments.results.federation_record import FederationRecord
-from experiments.results.run_info import RunInfo
-from experiments.results.selector_network import SelectorNetwork
+from experiments.results.run_info import RunInfo, SelectorNetwork
 from experiments.results.setting_text import describe, from_text
 
 RL_EPOCHS = 8

@@ -48,7 +48,7 @@ def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
 
 
 def checkpoint_at(folder: Path) -> Checkpoint | None:
-    """The checkpoint in ``folder``, or None if it is not complete: killed while it was written or copied."""
+    """Returns the checkpoint in ``folder``, or None if a kill left it incomplete."""
     try:
         manifest = _MANIFEST.validate_json((folder / MANIFEST).read_bytes(), strict=True)
         if all(_is_inside(folder, name) and sha256(folder / name) == digest for name, digest in manifest.files.items()):
@@ -63,36 +63,36 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 
 def newest_checkpoint(trial_dir: Path, before: float = math.inf) -> Checkpoint | None:
-    """The complete checkpoint of the latest round, if that is ``before`` another one, whatever its folder is called."""
+    """Returns the complete checkpoint of the latest round ``before`` another one, whatever its folder is called."""
     complete = filter(None, map(checkpoint_at, sorted(trial_dir.glob("*checkpoint*"))))
     found = [checkpoint for checkpoint in complete if checkpoint.round < before]
     return max(found, key=lambda checkpoint: checkpoint.round, default=None)
 
 
 def finished(trial_dir: Path, rounds: int) -> bool:
-    """Whether a trial has all its rows and its last checkpoint; it may have ended early, see ``Checkpoint``."""
+    """Returns whether a trial has all its rows and its last checkpoint; it may have ended early, see ``Checkpoint``."""
     newest = newest_checkpoint(trial_dir)
     if newest is None or not (newest.over or newest.round >= rounds):
         return False
     written = rounds_written(trial_dir)
-    return len(written) == (newest.round if newest.over else rounds) and _begins_with_all(written, len(written))
+    return len(written) == (newest.round if newest.over else rounds) and _starts_with_all(written, len(written))
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where an interrupted trial goes on."""
+    """Where an interrupted trial resumes."""
 
     checkpoint: str  #: To resume from; empty to start over.
-    why_over: str = ""  #: Why it starts over although it has a checkpoint, in a sentence.
+    why_over: str = ""  #: Reason to start over although there is a checkpoint, in a sentence.
 
 
-def make_ready(trial_dir: Path, rounds: int) -> Start:
-    """Leaves one checkpoint of a round before ``rounds`` in a trial's folder, and no row after it.
+def truncate_to_checkpoint(trial_dir: Path, rounds: int) -> Start:
+    """Removes all checkpoints but the latest before ``rounds`` from a trial's folder, and all rows after it.
 
     Without a checkpoint, and where rows before it are missing, the trial starts over.
     """
     newest, why_over = newest_checkpoint(trial_dir, before=rounds), ""
-    if newest is not None and not _begins_with_all(rounds_written(trial_dir), newest.round):
+    if newest is not None and not _starts_with_all(rounds_written(trial_dir), newest.round):
         why_over = f"{ROWS_FILE} does not hold rounds 1 to {newest.round}, so they are run again"
         newest = None
     kept = trial_dir / RESUMED
@@ -107,15 +107,15 @@ def make_ready(trial_dir: Path, rounds: int) -> Start:
 
 
 def rounds_written(trial_dir: Path) -> Sequence[int]:
-    """Rounds that have a row; none if the file is missing or unreadable."""
+    """Returns the rounds that have a row; none if the file is missing or unreadable."""
     try:
         return read_table(trial_dir / ROWS_FILE, ["round"])["round"].to_pylist()
     except (OSError, ValueError, KeyError):
         return []
 
 
-def _begins_with_all(written: Sequence[int], rounds: int) -> bool:
-    """Whether ``written`` begins with 1 to ``rounds``, which may be any number that a file says."""
+def _starts_with_all(written: Sequence[int], rounds: int) -> bool:
+    """Returns whether ``written`` starts with 1 to ``rounds``, which may be any number, as it is read from a file."""
     return len(written) >= rounds and list(written[:rounds]) == list(range(1, rounds + 1))
 
 

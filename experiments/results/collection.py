@@ -26,7 +26,7 @@ from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
 
 ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
 STUDY = Column("study", pa.string(), "", "name of the study")
-#: Columns that are left out: what a clock reads says little later, and would be a third of the file.
+#: Columns that are left out: durations are of little use later, and would be a third of the file.
 CLOCKS = ("fl_seconds", "rl_seconds")
 ROUND_COLUMNS = (STUDY, *(c for c in COLUMNS if not pa.types.is_list(c.dtype) and c.name not in CLOCKS))
 CLIENT_COLUMNS = (
@@ -49,7 +49,7 @@ _KEY = ["study", "trial", "round"]
 
 
 class Study(NamedTuple):
-    """The rows of a study, as in the files of its trials but for the clocks, and its record as in run.json."""
+    """A finished study: its rows, without the columns of clocks, and its record as in run.json."""
 
     rows: pd.DataFrame
     record: Mapping[str, Any]
@@ -94,13 +94,13 @@ def by_client(rows: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
 
 
 def _values(rows: pd.DataFrame, name: str) -> np.ndarray:
-    """A list column as one array, NaN for the clients of a row without a list."""
+    """Returns a list column as one array, with NaN for the clients of a row without a list."""
     pairs = zip(rows[name], rows["num_clients"], strict=True)
     return np.concatenate([np.full(number, math.nan) if values is None else values for values, number in pairs])
 
 
 def is_collection(folder: Path) -> bool:
-    """Whether a folder holds collected studies."""
+    """Returns whether a folder holds collected studies."""
     return (folder / ROUNDS_FILE).is_file()
 
 
@@ -137,7 +137,7 @@ def _read(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
 
 
 def _with_lists(rounds: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
-    """``rounds`` with a list column for each column of ``clients``, whose rows are in the same order."""
+    """Returns ``rounds`` with a list column for each column of ``clients``, whose rows are in the same order."""
     ends = rounds["num_clients"].cumsum().to_numpy()[:-1]
     live, costs_j, accuracies, trained, failed = (
         np.split(clients[name].to_numpy(), ends) for name in ("client", "cost_j", "accuracy", "trained", "failed")
@@ -153,6 +153,6 @@ def _with_lists(rounds: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lists(values: pd.Series, ends: np.ndarray) -> list[np.ndarray | None]:
-    """A row's list each; None where nothing was recorded."""
+    """Returns the list of each row, None where nothing was recorded."""
     lists = np.split(values.to_numpy(dtype=np.float64), ends)
     return [None if len(each) and np.isnan(each).all() else each for each in lists]

@@ -1,4 +1,4 @@
-"""A column of the row file, and what is wrong with a table that is said to hold the columns."""
+"""The columns of files of rows, and checks of a table that should have them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Column:
     dtype: pa.DataType
     unit: str
     meaning: str
-    least: float = 0.0  #: Of its numbers; as of ``most``, nothing is said of texts.
+    least: float = 0.0  #: Of its numbers; ``least`` and ``most`` do not apply to texts.
     most: float = np.finfo(float).max  #: Infinite where the numbers may be.
     may_be_null: bool = False
     may_be_nan: bool = False
     may_be_missing: bool = False  #: In files that were written before there was the column.
 
     def field(self) -> pa.Field:
-        """The column's field of an Arrow schema."""
+        """Returns the column's field of an Arrow schema."""
         return pa.field(self.name, self.dtype, metadata={"unit": self.unit, "meaning": self.meaning})
 
 
 def problem_of_columns(table: pa.Table, columns: Sequence[Column]) -> str:
-    """Why a table does not hold these columns, as the end of a sentence; empty if it does."""
+    """Returns why a table does not hold these columns, as the end of a sentence; empty if it does."""
     names = table.column_names
     missing = [column.name for column in columns if column.name not in names and not column.may_be_missing]
     if missing:
@@ -80,7 +80,7 @@ def _problem_of_values(values: pa.ChunkedArray, column: Column) -> str:
 
 
 def problem_of_one_trial(table: pa.Table, same: Sequence[str]) -> str:
-    """Why the rows are not those of one trial, which has one value in each column of ``same`` and round 1 to the last.
+    """Returns why rows are not of one trial: a column of ``same`` has several values, or a round is missing.
 
     Args:
         table: Whose columns have no problem.
@@ -97,7 +97,7 @@ def problem_of_one_trial(table: pa.Table, same: Sequence[str]) -> str:
 
 
 def problem_of_clients(table: pa.Table) -> str:
-    """Why the columns that name clients, or have an entry for each, contradict each other; empty if they do not.
+    """Returns why columns with clients, or with an entry for each, contradict each other; empty if they do not.
 
     Args:
         table: Whose columns have no problem.
@@ -120,7 +120,7 @@ def problem_of_clients(table: pa.Table) -> str:
 
 
 def _where_known(table: pa.Table, name: str, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of a list column, and what they are to be, without the rows in which it is null."""
+    """Returns the lengths of a list column and the expected ones, without the rows in which it is null."""
     if name not in table.column_names:
         return live, live
     known = table[name].is_valid().to_numpy()
@@ -132,6 +132,6 @@ def _lengths(table: pa.Table, name: str) -> np.ndarray:
 
 
 def _clients_by_row(table: pa.Table, name: str) -> np.ndarray:
-    """A number for each row and client that it names; ascending where the clients of each row are."""
+    """Returns a number for each row and client that it names; ascending where the clients of each row are."""
     rows = np.repeat(np.arange(len(table), dtype=np.int64), _lengths(table, name))
     return rows * MOST_CLIENTS + pc.list_flatten(table[name]).to_numpy()

@@ -1,4 +1,4 @@
-"""What a federation turned out to be, for run.json: who holds which labels on which device, and the model's size."""
+"""The realized configuration of a federation, for run.json: each client's labels and device, and the model's size."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from experiments.results.ranges import AtLeastOne, Count, Hertz, Joules
 class ClientRecord:
     """One client at the start of the run."""
 
-    client: Count  #: Its number.
-    labels: Mapping[str, Count]  #: Training samples of each label it holds, by label index as text.
+    client: Count  #: Its id.
+    labels: Mapping[str, Count]  #: Number of training samples of each label it holds, by label index as text.
     cpu_freq_hz: Hertz  #: Of its device.
-    cost_j: Joules  #: Energy of one round.
+    cost_j: Joules  #: Energy of one round, in joules.
 
     @property
     def num_samples(self) -> int:
-        """Training samples of all labels."""
+        """Number of training samples of all labels."""
         return sum(self.labels.values())
 
 
@@ -38,7 +38,7 @@ class FederationRecord:
     """A federation as it was built: everything that is the same for all methods and seeds.
 
     Attributes:
-        noisy_clients: Those with wrong training labels.
+        noisy_clients: Ids of the clients with wrong training labels.
     """
 
     classes: Sequence[str]
@@ -54,17 +54,17 @@ class FederationRecord:
             ValueError: For the first thing that does not.
         """
         labels = {str(label) for label in range(len(self.classes))}
-        for place, client in enumerate(self.clients):
-            if client.client != place:
-                raise ValueError(f"client {client.client} stands in the place of client {place}")
+        for index, client in enumerate(self.clients):
+            if client.client != index:
+                raise ValueError(f"clients.{index} is client {client.client}; expected client {index}")
             if unknown := client.labels.keys() - labels:
-                raise ValueError(f"client {place} holds label {min(unknown)!r}, but there are {len(labels)} classes")
+                raise ValueError(f"client {index} holds label {min(unknown)!r}, but there are {len(labels)} classes")
         if not self.clients or max(self.noisy_clients, default=0) >= len(self.clients):
             raise ValueError(f"noisy_clients are {[*self.noisy_clients]}, but there are {len(self.clients)} clients")
 
     @classmethod
     def of(cls, federation: Mapping[str, Any]) -> FederationRecord:
-        """The record of ``envs.parallel_env(**federation)``; deals samples, trains nothing.
+        """Returns the record of ``envs.parallel_env(**federation)``; assigns samples to clients but trains nothing.
 
         Labels, sizes and devices are constants of a scenario, so the seed does not matter.
 
@@ -82,10 +82,10 @@ class FederationRecord:
 
         env = envs.parallel_env(**only_read(federation))
         config, data = env.config, envs.load_dataset(env.config.dataset, env.config.data_dir)
-        labels, dealt = data.train_labels.numpy(), Partition.of(config, data, config.seed)
+        labels, partition = data.train_labels.numpy(), Partition.of(config, data, config.seed)
         model = build_model(config.model_name, data.input_shape, len(data.classes)).eval()
         macs = count_macs(model, torch.zeros(1, *data.input_shape))
-        counts = [np.bincount(labels[indices], minlength=len(data.classes)) for indices in dealt.train]
+        counts = [np.bincount(labels[indices], minlength=len(data.classes)) for indices in partition.train]
         return cls(
             classes=list(data.classes),
             local_epochs=config.local_epochs,

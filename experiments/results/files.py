@@ -14,13 +14,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK_FILE = ".lock"
-#: Folders in which Tune, and a study that is resumed, keep a trial's state. They come and go while a study runs.
+#: Folders in which Tune and resumed studies keep a trial's state. They come and go while a study runs.
 CHECKPOINT_FOLDER = re.compile(r"checkpoint_\d+|resumed_checkpoint")
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to, which then takes the place of ``path``; after an error, ``path`` is as it was before.
+    """Yields a path to write to, which then replaces ``path``; after an error, ``path`` is unchanged.
 
     A reader never sees half a file, and a killed process keeps what was written before.
     """
@@ -34,7 +34,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def files_named(folder: Path, name: str) -> Iterator[Path]:
-    """The files of that name in a folder and all below it, but for those in checkpoints."""
+    """Yields the files of that name in a folder and all below it, except in checkpoints."""
     for parent, folders, files in os.walk(folder):
         folders[:] = [below for below in folders if not CHECKPOINT_FOLDER.fullmatch(below)]
         if name in files:
@@ -43,7 +43,7 @@ def files_named(folder: Path, name: str) -> Iterator[Path]:
 
 def sha256(path: Path) -> str:
     """Returns the SHA-256 of a file's content, in hexadecimal; ``FileNotFoundError`` for a pipe or a device."""
-    if not path.is_file():  # reading one of those may never end
+    if not path.is_file():  # reading a pipe or a device may never end
         raise FileNotFoundError(f"{path} is no file")
     digest = hashlib.sha256()
     with path.open("rb") as file:
@@ -53,10 +53,10 @@ def sha256(path: Path) -> str:
 
 
 def check_decoded(text: str) -> None:
-    """Refuses bytes that Python could not decode: no file of ours could hold them.
+    """Refuses text with bytes that Python could not decode, which cannot be written to a UTF-8 file.
 
     Raises:
-        ValueError: Saying what to set.
+        ValueError: With the environment variable to set.
     """
     if not text.isascii() and any("\udc80" <= sign <= "\udcff" for sign in text):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Names in sentences: looking one up with an error that helps, counting what it stands for, and printing it."""
+"""Names in messages: looked up with an error that lists the known ones, pluralized, and printed safely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:
-    """``did you mean lr or lr_decay? ``, or nothing if no known name is close."""
+    """Returns ``did you mean lr or lr_decay? ``, or nothing if no known name is close."""
     names = list(known)
     longer = [other for other in names if len(name) > 3 and other.lower().startswith(name.lower())]
     by_lower = {other.lower(): other for other in reversed(names)}
@@ -20,13 +20,13 @@ def close_matches(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is not known: close matches first, then the whole list."""
+    """Returns the message for an unknown name: close matches first, then the whole list."""
     names = list(known)
     return f"unknown {kind} '{name}': {close_matches(name, names)}known are {', '.join(names)}"
 
 
 def look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
-    """``known[name]``.
+    """Returns ``known[name]``.
 
     Raises:
         ValueError: If there is no such name; the message lists what there is.
@@ -37,10 +37,10 @@ def look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
 
 
 def pluralize(number: int, noun: str) -> str:
-    """``1 round``, ``2 rounds``."""
+    """Returns ``1 round`` or ``2 rounds``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def printable(text: object) -> str:
-    """A text of somebody else's in one line of a terminal: what would steer the terminal is written as an escape."""
+    """Returns a user's text in one line of a terminal, with control characters written as escapes."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))

@@ -16,15 +16,15 @@ _LIBRARIES = ("ray", "torch", "torchvision", "numpy", "pandas", "pyarrow", "scik
 
 
 def code_and_time() -> dict[str, Any]:
-    """What ran when: ``started`` in ISO format, ``commit`` and ``packages``."""
+    """Returns ``started`` in ISO format, ``commit`` and ``packages``."""
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     return {"started": started, "commit": git_commit(), "packages": package_versions()}
 
 
 def git_commit() -> str | None:
-    """Commit of the checkout this file is in, with ``+changes`` if the work tree differs, or None without git.
+    """Returns the commit of the checkout this file is in, with ``+changes`` if the work tree differs.
 
-    None too where this file is installed below somebody else's checkout.
+    None without git, and where this file is installed below the checkout of another project.
     """
     file = Path(__file__).resolve()
     folder = file.parent
@@ -45,7 +45,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of the packages a result may depend on."""
+    """Returns the versions of the packages a result may depend on."""
     return {name: version for name in (PROJECT, *_LIBRARIES) if (version := _version(name)) is not None}
 
 
@@ -57,7 +57,7 @@ def _version(name: str) -> str | None:
 
 
 def machine() -> dict[str, Any]:
-    """Operating system, Python, cores and GPU names."""
+    """Returns the operating system, the version of Python, the number of cores and the names of GPUs."""
     import torch
 
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

@@ -198,13 +198,13 @@ class RowWriter:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """One trial's rows, all columns or those named.
+    """Reads one trial's rows, all columns or the named ones.
 
     Raises:
         OSError: If there is no such file.
         ValueError: If it is no Parquet file that can be read, in one line.
     """
-    if path.exists() and not path.is_file():  # reading a pipe would wait for whoever writes to it
+    if path.exists() and not path.is_file():  # reading a pipe would wait for a writer
         raise ValueError("not a file")
     try:
         # A trial's folder may hold an equals sign.
@@ -224,10 +224,10 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def read_rows(results_dir: str | Path) -> pd.DataFrame:
-    """All rows under a results folder, ordered by method, setting, seed and round.
+    """Reads all rows under a results folder, ordered by method, setting, seed and round.
 
-    A file that cannot be read is named on stderr and left out: the rest of the study is still worth looking at, and
-    the report names every trial that is missing.
+    A file that cannot be read is named on stderr and left out: the other trials can still be reported, and the report
+    names every trial that is missing.
 
     Raises:
         ValueError: If there is no such folder, no readable rows in it, or a trial with two rows for one round.
@@ -248,7 +248,7 @@ def rows_files(folder: Path) -> list[Path]:
 
 
 def rows_of(folder: Path, paths: Sequence[Path]) -> pd.DataFrame:
-    """As ``read_rows``, of these files under the folder."""
+    """Reads the rows of these files under the folder; see ``read_rows``."""
     if not paths:
         raise ValueError(f"no {ROWS_FILE} under {folder}: it is not a results folder, or no round was finished")
     frames = [frame for path in paths if (frame := _read_file(path)) is not None]
@@ -268,12 +268,12 @@ def _read_file(path: Path) -> pd.DataFrame | None:
     if problem:
         print(f"warning: left out {printable(path)}, {printable(problem)}", file=sys.stderr)
         return None
-    # Without what another program may have said about the columns.
+    # Without the metadata that another program may have added.
     return completed(table, COLUMNS).replace_schema_metadata(None).to_pandas()
 
 
 def _problem(table: pa.Table) -> str:
-    """Why a table holds no rows of one trial; empty if it does."""
+    """Returns why a table does not hold the rows of one trial; empty if it does."""
     return problem_of_columns(table, COLUMNS) or problem_of_one_trial(table, _OF_THE_TRIAL) or problem_of_clients(table)
 
 

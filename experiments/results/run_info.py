@@ -17,7 +17,6 @@ from experiments.results.federation_record import FederationRecord
 from experiments.results.files import atomic_write, sha256
 from experiments.results.provenance import code_and_time, machine
 from experiments.results.ranges import AtLeastOne, Joules, Seed, Share
-from experiments.results.selector_network import SelectorNetwork
 from experiments.results.setting_text import from_text
 
 RUN_FILE = "run.json"
@@ -29,15 +28,25 @@ class PolicySource:
 
     checkpoint: str  #: Absolute path of its folder.
     sha256: str  #: Hash of the file in it that holds the policies.
-    round: AtLeastOne | None = None  #: Rounds they were trained; None if the checkpoint does not say.
-    scenario: str = ""  #: What they were trained on; empty if nothing beside the checkpoint says so.
-    method: str = ""  #: By which method; likewise.
-    commit: str = ""  #: By which code; likewise.
-    seed: Seed | None = None  #: With which seed; None if unknown.
+    round: AtLeastOne | None = None  #: Rounds they were trained; None if unknown.
+    scenario: str = ""  #: Scenario they were trained on; empty if unknown.
+    method: str = ""  #: Method that trained them; empty if unknown.
+    commit: str = ""  #: Commit of the code that trained them; empty if unknown.
+    seed: Seed | None = None  #: Seed of the trial that trained them; None if unknown.
 
     def __str__(self) -> str:
-        """For example ``fashion-mnist, round 200``."""
+        """Returns for example ``fashion-mnist, round 200``."""
         return ", ".join(([self.scenario] if self.scenario else []) + ([f"round {self.round}"] if self.round else []))
+
+
+@dataclass(frozen=True, order=True)
+class SelectorNetwork:
+    """The networks of a method that trains policies, and for how long; their MACs are counted from it."""
+
+    central: bool  #: One network for all clients; else one for each.
+    epochs: AtLeastOne  #: Passes over each sample.
+    hidden_size: AtLeastOne  #: Of actor and critic.
+    critic: bool  #: False where policies learn without one.
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,8 @@ class RunInfo:
     target_accuracy: Share  #: A share of 1.
     rounds: AtLeastOne  #: FL rounds of a trial.
     federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` that all trials share.
-    methods: Annotated[Sequence[str], Field(min_length=1)]  #: Their names in rows, in the order they were asked for.
-    seeds: Annotated[Sequence[Seed], Field(min_length=1)]  #: Likewise.
+    methods: Annotated[Sequence[str], Field(min_length=1)]  #: Names as in rows, in the requested order.
+    seeds: Annotated[Sequence[Seed], Field(min_length=1)]  #: In the requested order.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
     callbacks: Sequence[str] = field(default_factory=list)  #: ``MODULE:NAME`` of RLlib callbacks.
     search: Mapping[str, str] = field(default_factory=dict)  #: The searched expressions.
@@ -58,7 +67,7 @@ class RunInfo:
     command: str = ""  #: As a user would type it again.
     warmup_energy_j: Mapping[str, Joules] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
     federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
-    own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of a user's own methods, by name.
+    own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of custom methods, by name.
     #: Networks of each method: for each draw of a search, or one; None where no policy is trained.
     networks: Mapping[str, Sequence[SelectorNetwork | None]] = field(default_factory=dict)
     init_from: str = ""  #: What policies started from; empty where from scratch.
@@ -66,9 +75,9 @@ class RunInfo:
     # What follows is filled in when the file is written, and not compared.
     #: Settings that each method started from, before those of the study.
     method_settings: Mapping[str, Mapping[str, Any]] = field(compare=False, default_factory=dict)
-    own_modules: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 of a user's, by module.
-    started: str = field(compare=False, default="")  #: When, in ISO format.
-    commit: str | None = field(compare=False, default=None)  #: Of the checkout that ran; None without git.
+    own_modules: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 of custom modules, by name.
+    started: str = field(compare=False, default="")  #: Start time in ISO format.
+    commit: str | None = field(compare=False, default=None)  #: Commit of the checkout that ran; None without git.
     packages: Mapping[str, str] = field(compare=False, default_factory=dict)  #: Versions by name.
     churn_traces: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 by path.
     machine: Mapping[str, Any] = field(compare=False, default_factory=dict)  #: System, Python, cores, GPUs.
@@ -81,7 +90,7 @@ _RUN_INFO = TypeAdapter(RunInfo)
 
 
 def read_run_info(record: Path) -> RunInfo | None:
-    """What run.json says, given the file or its folder, or None where there is no readable one."""
+    """Reads run.json, given the file or its folder; None where there is no readable one."""
     try:
         return load_run_info(record)
     except (OSError, ValueError):
@@ -89,14 +98,14 @@ def read_run_info(record: Path) -> RunInfo | None:
 
 
 def load_run_info(record: Path) -> RunInfo:
-    """Returns what run.json says, given the file or its folder. Every field has its type and range.
+    """Reads run.json, given the file or its folder, and checks the type and range of every field.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it cannot be read, or for the first thing in it that is no record of a study, in one line.
     """
     path = run_file(record)
-    if path.exists() and not path.is_file():  # reading a pipe would wait for whoever writes to it
+    if path.exists() and not path.is_file():  # reading a pipe would wait for a writer
         raise ValueError(f"{path} is no file")
     try:
         return parse_run_info(path.read_bytes(), path)
@@ -107,7 +116,7 @@ def load_run_info(record: Path) -> RunInfo:
 
 
 def parse_run_info(content: str | bytes, source: object) -> RunInfo:
-    """Returns what the text of a run.json says; ``source`` names it in errors.
+    """Parses the text of a run.json; ``source`` names it in errors.
 
     Raises:
         ValueError: For the first thing in it that is no record of a study, in one line.
@@ -128,13 +137,13 @@ def run_file(record: Path) -> Path:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """For example ``rounds is 'four', expected a valid integer``."""
+    """Returns for example ``rounds is 'four', expected a valid integer``."""
     first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"]))
+    name = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
-        return f"it has no {place}"
+        return f"it has no {name}"
     message = first["msg"].replace("Input should be", "expected")
-    return f"{place} is {reprlib.repr(first['input'])}, {message}" if place else message
+    return f"{name} is {reprlib.repr(first['input'])}, {message}" if name else message
 
 
 def _check(info: RunInfo) -> None:
@@ -161,9 +170,9 @@ def write_run_info(results_dir: Path, info: RunInfo) -> None:
 
 
 def add_resumption(results_dir: Path, rounds: int) -> None:
-    """Notes in run.json that the study is resumed, and how many rounds a trial has from now on."""
+    """Records in run.json that the study is resumed, and how many rounds a trial has from now on."""
     info = read_run_info(results_dir)
-    assert info is not None, "a study is resumed from what its run.json says"
+    assert info is not None, "a study is resumed from its run.json"
     _write(results_dir, replace(info, rounds=rounds, resumed=[*info.resumed, {**code_and_time(), "rounds": rounds}]))
 
 
@@ -182,17 +191,17 @@ def _write(results_dir: Path, info: RunInfo) -> None:
 
 
 def as_written(federation: Mapping[str, Any]) -> dict[str, Any]:
-    """A federation as it reads back from run.json: lists for tuples, dicts for events."""
+    """Returns a federation as it reads back from run.json: lists for tuples, dicts for events."""
     return to_jsonable_python(federation, fallback=str)
 
 
 def command_line(command: str, argv: Sequence[str]) -> str:
-    """The command as a user would type it again."""
+    """Returns the command as a user would type it again."""
     return f"{command} {shlex.join(argv)}".rstrip()
 
 
 def churn_traces(info: RunInfo) -> dict[str, str]:
-    """SHA-256 of each churn trace file that a study reads, by path; "unreadable" where it cannot be."""
+    """Returns the SHA-256 of each churn trace file of a study, by path; "unreadable" where it cannot be read."""
     named = [info.federation.get("churn_trace"), *(draw.get("env.churn_trace") for draw in from_text(info.draws))]
     return {
         str(path): _sha256_or_unreadable(Path(path))

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from experiments.own_methods import find_method, method_name
-from experiments.results.run_info import as_written
-from experiments.results.selector_network import SelectorNetwork
+from experiments.results.run_info import SelectorNetwork, as_written
 from experiments.study.ray_session import quiet
 from experiments.study.settings import ENV_PREFIX
 

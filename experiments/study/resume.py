@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.results.checkpoints import finished, make_ready, newest_checkpoint
+from experiments.results.checkpoints import finished, newest_checkpoint, truncate_to_checkpoint
 from experiments.results.run_info import read_run_info
 from experiments.study.asha_journal import stopped_trials
 from experiments.study.recorded_study import recorded_study
@@ -50,7 +50,7 @@ def ready(study: Study) -> Study:
     """
     info = read_run_info(study.results_dir)
     assert info is not None, "a study is resumed from what its run.json says"
-    starts = [(trial, make_ready(study.results_dir / trial.name, info.rounds)) for trial in study.trials]
+    starts = [(trial, truncate_to_checkpoint(study.results_dir / trial.name, info.rounds)) for trial in study.trials]
     return replace(
         study,
         trials_left=tuple(replace(trial, resume_from=start.checkpoint) for trial, start in starts),

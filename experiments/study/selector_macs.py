@@ -9,7 +9,7 @@ from bippo_rllib import BippoConfig
 from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.macs import central_policy_macs, policy_macs, training_macs
 from envs import FederationConfig
-from experiments.results.selector_network import SelectorNetwork
+from experiments.results.run_info import SelectorNetwork
 
 
 def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[str, Any]:

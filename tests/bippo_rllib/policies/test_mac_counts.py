@@ -19,8 +19,7 @@ from experiments.report import command, macs
 from experiments.report.results import read_results
 from experiments.report.tables import power_of_ten
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.results.run_info import RunInfo, write_run_info
-from experiments.results.selector_network import SelectorNetwork
+from experiments.results.run_info import RunInfo, SelectorNetwork, write_run_info
 
 RECORD = FederationRecord(
     ["a"], 5, ModelRecord("cnn", 1, 1000), [ClientRecord(c, {"0": 10 + c}, 7e8, 1.0) for c in (0, 1)]

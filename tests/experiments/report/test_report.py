@@ -18,8 +18,7 @@ from experiments.report.sections import write_report
 from experiments.report.tables import markdown_table, text_table
 from experiments.results.checkpoints import write_manifest
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.results.run_info import RunInfo, add_warmup_energy, write_run_info
-from experiments.results.selector_network import SelectorNetwork
+from experiments.results.run_info import RunInfo, SelectorNetwork, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision
 
 INFO = RunInfo("digits", 0.8, 12, {"dataset": "digits"}, ["fedavg", "bippo"], [7, 28], command="bippo tune")

@@ -22,8 +22,8 @@ from experiments.results.checkpoints import (
     Start,
     checkpoint_at,
     finished,
-    make_ready,
     newest_checkpoint,
+    truncate_to_checkpoint,
     write_manifest,
 )
 from experiments.results.files import study_lock
@@ -89,7 +89,7 @@ def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: P
         (newer / "manifest.json").write_text((newer / "manifest.json").read_text()[:40])
     assert checkpoint_at(newer) is None
     assert newest_checkpoint(trial).round == 5
-    assert make_ready(trial, 50) == Start(str(trial / RESUMED))
+    assert truncate_to_checkpoint(trial, 50) == Start(str(trial / RESUMED))
     assert checkpoint_at(trial / RESUMED).round == 5
     assert sorted(path.name for path in trial.iterdir() if path.name != "outside") == [RESUMED, ROWS_FILE]
     assert rounds_in(trial) == [1, 2, 3, 4, 5]
@@ -99,14 +99,16 @@ def test_without_a_checkpoint_the_trial_starts_over(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     (trial / "checkpoint_000000").mkdir()
     (trial / "my_checkpoint_notes.txt").write_text("a user's own")
-    assert make_ready(trial, 50) == Start("")
+    assert truncate_to_checkpoint(trial, 50) == Start("")
     assert [path.name for path in trial.iterdir()] == ["my_checkpoint_notes.txt"]
 
 
 def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    assert make_ready(trial, 50) == Start("", "rows.parquet does not hold rounds 1 to 5, so they are run again")
+    assert truncate_to_checkpoint(trial, 50) == Start(
+        "", "rows.parquet does not hold rounds 1 to 5, so they are run again"
+    )
 
 
 def test_a_trial_whose_rows_are_cut_off_says_that_its_rounds_are_run_again(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_trial_whose_rows_are_cut_off_says_that_its_rounds_are_run_again(tmp_p
 def test_a_round_that_nobody_can_have_run_takes_no_memory(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 3)
     make_checkpoint(trial, "checkpoint_000000", 10**15)
-    assert not finished(trial, 10**15) and make_ready(trial, 10**16).checkpoint == ""
+    assert not finished(trial, 10**15) and truncate_to_checkpoint(trial, 10**16).checkpoint == ""
 
 
 def test_lines_of_the_journal_that_are_no_decisions_are_left_out(tmp_path: Path) -> None:
@@ -155,9 +157,9 @@ def test_a_trials_folder_that_lies_elsewhere_is_not_cleared(tmp_path: Path) -> N
 def test_a_resumed_trial_that_is_killed_again_goes_on_from_the_same_checkpoint(tmp_path: Path) -> None:
     trial = make_trial(tmp_path, 7)
     make_checkpoint(trial, "checkpoint_000000", 5)
-    first = make_ready(trial, 50).checkpoint
+    first = truncate_to_checkpoint(trial, 50).checkpoint
     (trial / "checkpoint_000000").mkdir()  # the next one, hardly begun
-    assert make_ready(trial, 50) == Start(first)
+    assert truncate_to_checkpoint(trial, 50) == Start(first)
     assert checkpoint_at(Path(first)).round == 5
 
 

@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from test_study import tiny_study
 
 from envs.settings.execution import Execution
-from experiments.results.checkpoints import make_ready
+from experiments.results.checkpoints import truncate_to_checkpoint
 from experiments.results.rows import read_rows
 from experiments.study import trial as trial_module
 from experiments.study.placement import Placement
@@ -90,7 +90,7 @@ def test_a_resumed_trial_has_one_point_for_each_round_even_within_a_second(tmp_p
     assert killed.train()["round"] == 5
     killed.save_checkpoint(str(folder / "bippo-seed7" / "checkpoint_000000"))
     assert killed.train()["round"] == 10
-    resumed = started(folder, make_ready(folder / "bippo-seed7", ROUNDS).checkpoint)
+    resumed = started(folder, truncate_to_checkpoint(folder / "bippo-seed7", ROUNDS).checkpoint)
     assert [result["round"] for result in results(resumed)] == [10, 12]
     resumed.stop()
     assert steps(folder) == read_rows(folder)["round"].tolist() == list(range(1, ROUNDS + 1))
