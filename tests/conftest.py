@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 
 #: Before torch and Ray are imported, and for the processes that tests start. A Ray worker of lower priority than the
@@ -20,6 +22,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
+
+
+# On a machine that does other things too, an example may take any time.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -69,12 +76,12 @@ def _stack() -> list[SimpleNamespace]:
 def ray_cluster() -> Iterator[Any]:
     """A Ray with two CPUs, without what nobody looks at; a test may add a node and must remove it.
 
-    ``ray.init`` would start a local Ray twice as slowly: its agent insists on a port which it waits for in vain while
+    ``ray.init`` would start a local Ray twice as slowly: its agent insists on a port which it waits for while
     another Ray of this machine has it.
     """
     from ray.cluster_utils import Cluster
 
-    # Elsewhere it would note its address, and whoever starts Ray on this machine would be connected to it.
+    # Elsewhere it would note its address, and a Ray started on this machine later would be connected to it.
     folder = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="ray", dir="/tmp")
     quick = {"include_dashboard": False, "dashboard_port": None, "dashboard_agent_listen_port": 0}
     quick |= {"no_monitor": True, "include_log_monitor": False}
@@ -98,6 +105,16 @@ def ray_session(ray_cluster: Any) -> Iterator[None]:
 def ray_address(ray_cluster: Any) -> str:
     """For a process that is to share it: as ``$RAY_ADDRESS``."""
     return ray_cluster.address
+
+
+@pytest.fixture(autouse=True)
+def no_monitor_goes_on() -> Iterator[None]:
+    """Ends the threads that look at the machine's load for the algorithms that a test built."""
+    yield
+    load = sys.modules.get("ray.tune.utils.util")
+    for thread in threading.enumerate() if load else ():
+        if isinstance(thread, load.UtilMonitor):
+            thread.stop()
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from algorithms import config as toy_config
+from algorithms import steps
 from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig
@@ -46,24 +47,9 @@ class Picky(Workers):
 
 
 def config(env: Any = Workers, runner: type = BippoEnvRunner, batch: int = 2, **keywords: Any) -> BippoConfig:
-    config_class = CentralPPOConfig if runner is CentralEnvRunner else BippoConfig
-    built = config_class().environment(env, env_config={"num_workers": 3, "rounds": 50, **keywords})
-    built.env_runners(env_runner_cls=runner).training(policy_batch_size=batch)
-    return built.debugging(seed=7, log_level="ERROR")
-
-
-def steps(algo: Bippo, number: int) -> list[Any]:
-    """What was decided and learned in so many steps."""
-    seen = []
-    for _ in range(number):
-        algo.train()
-        seen.append((algo.parallel_env.time, algo.parallel_env.last_actions, flat(algo).tolist()))
-    return seen
-
-
-def flat(algo: Bippo) -> torch.Tensor:
-    learner = algo.learner
-    return learner.policy.flat if hasattr(learner, "policy") else algo.bank.flat[algo.bank.slots_of(algo.bank.slots)]
+    base = CentralPPOConfig if runner is CentralEnvRunner else BippoConfig
+    built = toy_config(env, base=base, **{"num_workers": 3, "rounds": 50, **keywords})
+    return built.env_runners(env_runner_cls=runner).training(policy_batch_size=batch)
 
 
 def ends(algo: Bippo) -> list[bool]:
@@ -111,7 +97,6 @@ def test_no_sequence_goes_on_in_another_episode(runner, break_off: Callable[[Bip
     algo = break_off(algo, tmp_path)
     steps(algo, 1)
     assert ends(algo) == [False, True, False]
-    algo.stop()
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
@@ -121,7 +106,6 @@ def test_a_sequence_goes_on_where_its_episode_does(runner, tmp_path):
     again = restored(algo, tmp_path)
     steps(again, 1)
     assert ends(again) == [False, False, False]
-    algo.stop(), again.stop()
 
 
 @pytest.mark.parametrize("load", [False, True])
@@ -141,8 +125,6 @@ def test_a_checkpoint_after_a_policy_was_removed_is_restored(runner, load, tmp_p
         expected = steps(algo, 7)  # it comes back in the next episode
         assert [steps(other, 7) for other in others] == [expected] * 2
         assert "worker_00" in others[0].bank.slots and not others[0].bank.removed
-    for each in (algo, *others):
-        each.stop()
 
 
 def test_an_evaluation_knows_a_removed_policy_no_more():
@@ -156,27 +138,29 @@ def test_an_evaluation_knows_a_removed_policy_no_more():
         algo.evaluate()
         bank = algo.eval_env_runner.module
         seen[evaluated_before] = bank.get_state()["worker_00"]["actor.0.weight"].tolist()
-        algo.stop()
     assert seen[True] == seen[False]
 
 
-@pytest.mark.parametrize("how", ["path", "state"])
+OTHER_PARTS = "use the policy_batch_size and observations"
+REFUSED = [
+    ({"num_workers": 3}, {"num_workers": 4}, "only in the checkpoint none, only here worker_03"),
+    ({"batch": 2}, {"batch": 3}, OTHER_PARTS),
+    ({"obs_dim": 3}, {"obs_dim": 4}, OTHER_PARTS),
+    ({"hidden": 8}, {"hidden": 9}, r"policies have \d+ parameters each, .* use the hidden_size"),
+    ({"runner": CentralEnvRunner}, {}, "has one central network, this algorithm a policy for each agent"),
+    ({}, {"runner": CentralEnvRunner}, "has a policy for each agent, this algorithm one central network"),
+    ({"runner": CentralEnvRunner}, {"runner": CentralEnvRunner, "hidden": 9}, "expected .*actor.0.weight.: .9, "),
+    ({"env": Picky}, {"env": Picky}, "another episode is running"),
+    ({"env": Picky}, {"env": Picky, "runner": EpisodeEnvRunner}, "another episode is running"),
+    ({"env": Picky, "num_workers": 5}, {"env": Picky}, "another episode is running"),
+]
+
+
 @pytest.mark.parametrize(
-    ("saved", "here", "message"),
-    [
-        ({"num_workers": 3}, {"num_workers": 4}, "only in the checkpoint none, only here worker_03"),
-        ({"batch": 2}, {"batch": 3}, "use the policy_batch_size and observations"),
-        ({"obs_dim": 3}, {"obs_dim": 4}, "use the policy_batch_size and observations"),
-        ({"hidden": 8}, {"hidden": 9}, r"policies have \d+ parameters each, .* use the hidden_size"),
-        ({"runner": CentralEnvRunner}, {}, "has one central network, this algorithm a policy for each agent"),
-        ({}, {"runner": CentralEnvRunner}, "has a policy for each agent, this algorithm one central network"),
-        ({"runner": CentralEnvRunner}, {"runner": CentralEnvRunner, "hidden": 9}, "expected .*actor.0.weight.: .9, "),
-        ({"env": Picky}, {"env": Picky}, "another episode is running"),
-        ({"env": Picky}, {"env": Picky, "runner": EpisodeEnvRunner}, "another episode is running"),
-        ({"env": Picky, "num_workers": 5}, {"env": Picky}, "another episode is running"),
-    ],
+    ("how", "saved", "here", "message"),
+    [*(("path", *case) for case in REFUSED), *(("state", *case) for case in (REFUSED[0], REFUSED[6], REFUSED[8]))],
 )
-def test_a_refused_checkpoint_leaves_the_algorithm_as_it_was(saved, here, message, how, tmp_path):
+def test_a_refused_checkpoint_leaves_the_algorithm_as_it_was(how, saved, here, message, tmp_path):
     def built(hidden: int = 8, **settings: Any) -> Bippo:
         return config(**settings).training(hidden_size=hidden).build_algo()
 
@@ -192,8 +176,6 @@ def test_a_refused_checkpoint_leaves_the_algorithm_as_it_was(saved, here, messag
     assert algo.sampler.get_state() == twin.sampler.get_state()
     assert algo.training_iteration == 3
     assert steps(algo, 7) == steps(twin, 7)
-    for each in (other, algo, twin):
-        each.stop()
 
 
 @pytest.mark.parametrize(
@@ -230,4 +212,3 @@ def test_a_component_that_does_not_exist_is_named(tmp_path):
         algo.restore_from_path(path, component="learner_group/learners")
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint at .*/nowhere"):
         algo.restore_from_path(tmp_path / "nowhere")
-    algo.stop()

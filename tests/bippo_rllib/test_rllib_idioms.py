@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 import toy_envs
+from algorithms import config as toy_config
+from algorithms import steps
 from ray import cloudpickle, tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv
@@ -20,6 +22,7 @@ from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig
 from bippo_rllib.baselines.central.config import CentralPPOConfig
+from bippo_rllib.baselines.central.env_runner import CentralEnvRunner
 from bippo_rllib.baselines.central.learner import CentralLearner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
@@ -37,41 +40,24 @@ def make_workers(**keywords: Any) -> Workers:
 
 
 def config(config_class: type[BippoConfig] = BippoConfig, env: Any = Workers, **keywords: Any) -> BippoConfig:
-    keywords = {"num_workers": 3, "rounds": 5, **keywords}
-    return config_class().environment(env, env_config=keywords).debugging(seed=7, log_level="ERROR")
-
-
-def steps(algo: Bippo, number: int) -> list[Any]:
-    """What was decided and learned in so many steps."""
-    seen = []
-    for _ in range(number):
-        algo.train()
-        learned = next(iter(algo.learner_group.get_state()["learner"]["rl_module"].values()))
-        seen.append((algo.parallel_env.time, algo.parallel_env.last_actions, str(learned)))
-    return seen
-
-
-def run(built: Bippo, number: int = 7) -> list[Any]:
-    try:
-        return steps(built, number)
-    finally:
-        built.stop()
+    return toy_config(env, base=config_class, **{"num_workers": 3, "rounds": 5, **keywords})
 
 
 @pytest.mark.parametrize("config_class", CONFIGS)
 @pytest.mark.parametrize("env", [Workers, make_workers], ids=["class", "factory"])
 def test_a_configuration_survives_rllibs_dicts_and_copies(config_class, env):
     ours = config(config_class, env)
-    expected = run(ours.build_algo())
+    expected = steps(ours.build_algo())
     twice = config_class.from_dict(config_class.from_dict(ours.to_dict()).to_dict())
     pickled = pickle.loads(pickle.dumps(ours))  # as multiprocessing and ProcessPoolExecutor do
     assert pickled.env is ours.env
     for again in (twice, ours.copy(copy_frozen=False), config_class.from_state(ours.get_state()), pickled):
-        assert run(again.build_algo()) == expected
+        assert steps(again.build_algo()) == expected
+    assert steps(ours.copy(copy_frozen=False).debugging(seed=8).build_algo()) != expected
     # An algorithm from a dict has the dict's class, not its own default.
     algo = Bippo(config=ours.to_dict())
     assert type(algo.config) is config_class
-    assert run(algo) == expected
+    assert steps(algo) == expected
 
 
 def test_keywords_and_settings_may_be_searched():
@@ -81,14 +67,12 @@ def test_keywords_and_settings_may_be_searched():
         Bippo.default_resource_request(point)
         algo = Bippo(config=point)
         found.append((len(algo.parallel_env.possible_agents), algo.config.lr))
-        algo.stop()
     assert sorted(found) == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
 
 
-def test_a_dict_keeps_the_class_of_a_users_own_configuration():
+def test_a_dict_keeps_the_class_of_a_custom_configuration():
     algo = Bippo(config=config(OortConfig).to_dict())
     assert any(type(connector).__name__ == "OortRanking" for connector in algo.env_runner.module_to_env.connectors)
-    algo.stop()
 
 
 @pytest.mark.parametrize(
@@ -106,15 +90,10 @@ def test_registered_names_and_other_adapters_work(creator, runner):
     algo = config(env="workers").env_runners(env_runner_cls=runner).build_algo()
     results = [algo.train() for _ in range(7)]
     assert results[-1]["env_runners"]["num_episodes_lifetime"] == 1
-    algo.stop()
-
-
-def test_the_environment_may_be_named_when_building():
-    assert run(BippoConfig().debugging(seed=7, log_level="ERROR").build_algo(env=Workers), 2)
 
 
 class FailsOnce(Workers):
-    """Whoever comes first fails in its third step."""
+    """The first environment that is made fails in its third step."""
 
     def __init__(self, marker: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -159,7 +138,6 @@ def test_tune_runs_a_grid_and_restores_it_after_an_error(tmp_path):
     algo = Bippo.from_checkpoint(restored[0].checkpoint)
     assert isinstance(algo.learner, CentralLearner)
     assert algo.parallel_env.time == 4
-    algo.stop()
 
 
 def test_paths_may_be_relative(tmp_path, monkeypatch):
@@ -168,12 +146,12 @@ def test_paths_may_be_relative(tmp_path, monkeypatch):
     algo.train()
     assert algo.save_to_path("as/text") == str(tmp_path / "as/text")
     assert algo.save_to_path(Path("as_path")) == str(tmp_path / "as_path")
-    expected = run(algo)
+    expected = steps(algo)
     for path in ("as/text", Path("as_path"), f"file://{tmp_path}/as/text"):
-        assert run(Bippo.from_checkpoint(path)) == expected
+        assert steps(Bippo.from_checkpoint(path)) == expected
     other = config().build_algo()
     other.restore_from_path("as/text")
-    assert run(other) == expected
+    assert steps(other) == expected
 
 
 class Dice(Workers):
@@ -184,21 +162,21 @@ class Dice(Workers):
         return {agent: observation + dice for agent, observation in super()._observations().items()}
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", [*RUNNERS, CentralEnvRunner])
 def test_evaluations_change_nothing_in_the_training_run(runner):
-    ours = config(env=Dice, leaves_at=3).env_runners(env_runner_cls=runner)
-    expected = run(ours.build_algo(), 9)
+    config_class = CentralPPOConfig if runner is CentralEnvRunner else BippoConfig
+    ours = config(config_class, Dice, leaves_at=3).env_runners(env_runner_cls=runner)
+    expected = steps(ours.build_algo(), 9)
     algo, seen = ours.build_algo(), []
-    for _ in range(3):
-        seen += steps(algo, 3)
+    for number in (3, 1, 5):  # after the fourth step one has left; the evaluation begins with all
+        seen += steps(algo, number)
         before = algo.sampler.get_state()
         result = algo.evaluate()["env_runners"]
         assert result["num_episodes"] == 1 and result["episode_len_mean"] == 5
         assert algo.sampler.get_state() == before
     assert seen == expected
-    algo.stop()
-    every_second = ours.evaluation(evaluation_interval=2).build_algo()
-    assert run(every_second, 9) == expected
+    every_second = ours.copy(copy_frozen=False).evaluation(evaluation_interval=2).build_algo()
+    assert steps(every_second, 9) == expected
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
@@ -206,22 +184,13 @@ def test_a_checkpoint_is_the_same_with_and_without_an_evaluation(runner, tmp_pat
     algo = config().env_runners(env_runner_cls=runner).build_algo()
     algo.evaluate(), algo.train(), algo.evaluate()
     path = algo.save_to_path(tmp_path / "checkpoint")
-    expected = run(algo, 4)
+    expected = steps(algo, 4)
     fresh = Bippo.from_checkpoint(path)
-    assert run(fresh, 4) == expected
+    assert steps(fresh, 4) == expected
     used = config().env_runners(env_runner_cls=runner).build_algo()
     steps(used, 2), used.evaluate()
     used.restore_from_path(path)
-    assert used.evaluate() and run(used, 4) == expected
-
-
-def test_the_central_network_is_evaluated_without_starting_over():
-    ours = config(CentralPPOConfig, leaves_at=3)
-    expected = run(ours.build_algo(), 9)
-    algo = ours.build_algo()
-    seen = steps(algo, 4)  # one has left; the evaluation begins with all
-    algo.evaluate()
-    assert seen + run(algo, 5) == expected
+    assert used.evaluate() and steps(used, 4) == expected
 
 
 def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
@@ -240,7 +209,6 @@ def test_an_evaluation_is_greedy_repeatable_and_of_the_latest_weights():
         for policy in list(algo.bank.keys()):
             algo.get_module(policy).actor[-1].bias[:] = torch.tensor([0.0, 9.0 if policy == preferred else -9.0])
     assert [agent for agent, act in picks()[0].items() if act] == [preferred]
-    algo.stop()
 
 
 @pytest.mark.parametrize(("own", "epsilon"), [({}, 0.9**4), ({"epsilon": 0.5}, 0.5)])
@@ -253,7 +221,6 @@ def test_an_evaluation_may_explore_at_a_rate_of_its_own(own, epsilon):
         algo.evaluate()
         assert algo.eval_env_runner.sampler_connector.sampler.epsilon == pytest.approx(epsilon * 0.9**3)
     assert algo.sampler.epsilon == pytest.approx(0.9**4)
-    algo.stop()
 
 
 def test_an_environment_that_is_evaluated_in_a_trial_has_room():
@@ -304,7 +271,6 @@ def test_callbacks_of_rllibs_pages_hear_the_same_from_both_runners(monkeypatch):
         results = [algo.train() for _ in range(6)]
         returned = results[4]["env_runners"]
         assert returned["mine"] == returned["episode_return_mean"]
-        algo.stop()
         heard[runner] = [note for note in Notes.heard if note != "created"]
         assert "created" in Notes.heard
     assert heard[BippoEnvRunner] == heard[EpisodeEnvRunner]
@@ -319,14 +285,11 @@ def test_what_the_default_runners_episode_lacks_names_the_way_out():
         _ = episode.agent_episodes
     with pytest.raises(ValueError, match=r"infos are \[-2\], .*EpisodeEnvRunner"):
         episode.get_infos([-2])
-    algo.stop()
 
 
 def test_length_and_return_of_an_episode_go_on_after_a_restart(tmp_path):
-    algo = config().build_algo()
-    for _ in range(3):
-        algo.train()
+    algo = config(env=None).build_algo(env=Workers)  # which may be named when building, too
+    steps(algo, 3)
     restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path))
     episode, again = algo.env_runner._episode, restored.env_runner._episode
     assert (len(again), again.get_return()) == (len(episode), episode.get_return()) == (3, episode.get_return())
-    algo.stop(), restored.stop()

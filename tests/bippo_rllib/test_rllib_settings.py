@@ -23,6 +23,7 @@ from bippo_rllib.rllib_settings import HONOURED, HONOURED_ON_EPISODES, REASONS, 
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.selection.pipeline import find_connector
 from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.update_matching import UpdateMatching
 
 SETTINGS = vars(PPOConfig())
 
@@ -42,13 +43,34 @@ def test_a_setting_is_in_one_list_and_exists() -> None:
     assert set(names) - NEW <= SETTINGS.keys() >= vars(AlgorithmConfig()).keys()
 
 
+def of_its_own_kind(value: Any) -> Any:
+    """Returns another value of the same type; where nothing is set, something that may not even be called."""
+    match value:
+        case bool():
+            return not value
+        case enum.Enum():
+            return next(member for member in type(value) if member is not value)
+        case int() | float():
+            return value + 1
+        case str():
+            return f"not {value}"
+        case list():
+            return [*value, "another"]
+        case dict():
+            return {**value, "another": 1}
+        case None:
+            return lambda *args, **kwargs: pytest.fail("called")
+        case type():
+            return type("Another", (value,), {})
+    raise TypeError(f"no other value for {value!r}")
+
+
 @pytest.mark.parametrize("config_class", [BippoConfig, CentralPPOConfig])
-@pytest.mark.parametrize("another", [lambda value: _another(value), lambda value: "something else"])
+@pytest.mark.parametrize("another", [of_its_own_kind, lambda value: "something else"])
 def test_each_setting_that_is_not_honoured_is_refused_by_name(config_class, another) -> None:
     for name in SETTINGS.keys() - {*HONOURED_NAMES, *SET_BY_RLLIB.split()}:
         changed = config(config_class)
-        value = another(getattr(changed, name))
-        setattr(changed, name, value)
+        setattr(changed, name, another(getattr(changed, name)))
         assert getattr(changed, name) != getattr(config(config_class), name), name
         with pytest.raises(ValueError, match=rf"^{name.strip('_')}=.* instead of .* is not supported by BIPPO: "):
             changed.validate()
@@ -57,34 +79,35 @@ def test_each_setting_that_is_not_honoured_is_refused_by_name(config_class, anot
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda c: c.training(train_batch_size=4000),
-            "^train_batch_size=4000 instead of 1 .* see policy_batch_size",
-        ),
-        (lambda c: c.training(model={"use_lstm": True}), "^model={'use_lstm': True} instead of {} .* see hidden_size"),
-        (
-            lambda c: c.rl_module(model_config={"fcnet_hiddens": [32]}),
-            "^model_config={'fcnet_hiddens': .32.} instead",
-        ),
+        (lambda c: c.training(train_batch_size=4000), "^train_batch_size=4000 instead of 1 .*policy_batch_size"),
+        (lambda c: c.training(model={"use_lstm": True}), "^model={'use_lstm': True} instead of {} .*hidden_size"),
+        (lambda c: c.rl_module(model_config={"fcnet_hiddens": [32]}), "^model_config={'fcnet_hiddens': .32.} instead"),
         (lambda c: c.rl_module(rl_module_spec=RLModuleSpec()), "rl_module_spec="),
-        (lambda c: c.env_runners(observation_filter="MeanStdFilter"), "observation_filter='MeanStdFilter'"),
-        (lambda c: c.environment(clip_rewards=0.5), "clip_rewards=0.5"),
-        (lambda c: c.resources(num_gpus=1), "num_gpus=1"),
         (lambda c: c.training(optimizer={"eps": 0.5}), "optimizer={'eps': 0.5}"),
         (lambda c: c.training(num_epochs=2, kl_coeff=0.3), "kl_coeff=0.3 .*KL"),
         (lambda c: c.framework("tf2"), "framework_str='tf2'"),
-        (lambda c: c.framework(torch_compile_worker=True), "torch_compile_worker=True"),
         (lambda c: c.experimental(_use_msgpack_checkpoints=True), "use_msgpack_checkpoints=True"),
         (
             lambda c: c.api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False),
             "enable_rl_module_and_learner=False instead of True",
         ),
-        (lambda c: c.training(learner_class=PPOTorchLearner), "learner_class is PPOTorchLearner; use BippoLearner"),
+        (lambda c: c.training(learner_class=PPOTorchLearner), "learner_class is PPOTorchLearner"),
         (lambda c: c.env_runners(env_runner_cls=MultiAgentEnvRunner), "env_runner_cls is MultiAgentEnvRunner"),
         (lambda c: c.env_runners(env_runner_cls=None), "env_runner_cls is None"),
-        (lambda c: c.env_runners(episode_lookback_horizon=5), "episode_lookback_horizon is set, .*EpisodeEnvRunner"),
-        (lambda c: c.update_from_dict({"sampelr": "odds"}), "BippoConfig has no setting 'sampelr'; did you mean samp"),
+        (lambda c: c.env_runners(episode_lookback_horizon=5), "episode_lookback_horizon .*EpisodeEnvRunner"),
+        (lambda c: c.env_runners(env_to_module_connector=lambda env, spaces, device: None), "EpisodeEnvRunner"),
+        (lambda c: c.update_from_dict({"sampelr": "odds"}), "no setting 'sampelr'; did you mean samp"),
         (lambda c: c.evaluation(evaluation_config={"num_learners": 2}), "num_learners=2"),
+        (lambda c: c.training(lr=[[0, 0.1], [10, 0.01]]), "lr=.* is a schedule"),
+        (lambda c: c.selection(sampler="best"), "choose one of"),
+        (lambda c: c.selection(prior_gain=2.0), "prior_gain is 2.0, but prior_weight is 0"),
+        (lambda c: c.selection(prior_only_lowers=True), "prior_only_lowers is True, but prior_weight is 0"),
+        (lambda c: c.selection(prior_weight=2.0, score_key="loss"), "prior_weight is 2.0 and score_key 'loss'"),
+        (lambda c: c.selection(sampler="greedy", set_score=UpdateMatching), "needs sampler='odds'"),
+        (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0, but set_score is None"),
+        (lambda c: c.selection(sampler="odds", set_score=dict), "set_score makes a dict"),
+        (lambda c: c.selection(sampler="odds", set_score=lambda: None), "set_score makes a NoneType"),
+        (lambda c: c.selection(sampler="odds", set_score="matching"), "set_score is 'matching'"),
     ],
 )
 def test_what_has_no_effect_is_refused_in_one_line(change, message) -> None:
@@ -94,12 +117,30 @@ def test_what_has_no_effect_is_refused_in_one_line(change, message) -> None:
         changed.validate()
         changed.get_evaluation_config_object().validate()
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
+    config().env_runners(env_runner_cls=EpisodeEnvRunner, episode_lookback_horizon=5).validate()
 
 
-def test_rllibs_own_episodes_honour_what_belongs_to_them() -> None:
-    changed = config().env_runners(env_runner_cls=EpisodeEnvRunner, episode_lookback_horizon=5)
-    changed.validate()
-    assert changed.episode_lookback_horizon == 5
+NAN, INF = float("nan"), float("inf")
+#: What a setting needs beside it.
+NEEDED = {"candidates": {"score_key": "loss"}, "set_weight": {"sampler": "odds", "set_score": UpdateMatching}}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *(("epsilon", [2.0]), ("policy_batch_size", [0, True, "1"]), ("hidden_size", [1.5, True, [1]])),
+        *(("lr", [0.0, NAN, True, "1"]), ("gamma", [2.0, [1]]), ("lambda_", [-0.1]), ("clip_param", [-1.0])),
+        *(("grad_clip", [0.0]), ("vf_clip_param", [0.0]), ("entropy_coeff", [-1.0]), ("num_epochs", [np.True_, "1"])),
+        *(("prior_weight", [NAN, "much", -INF, True]), ("prior_gain", [-1.0, INF]), ("set_weight", [NAN])),
+        ("candidates", [0, 2.5]),
+        ("seed", [-1, 2**32 - 1_000_000, 1.0, np.float64(7), True, "7", [7]]),
+    ],
+)
+def test_a_value_out_of_range_is_refused(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{name}( is |=)") as error:
+            config()._set(**NEEDED.get(name, {}), **{name: value}).validate()
+        assert "\n" not in str(error.value)
 
 
 #: Settings of the update -> another value.
@@ -123,7 +164,6 @@ def _learned(**changes: Any) -> list[list[float]]:
     for _ in range(6):
         algo.train()
     weights = algo.bank.flat.tolist()
-    algo.stop()
     return weights
 
 
@@ -133,32 +173,6 @@ def test_each_setting_of_the_update_changes_what_is_learned(ray_session) -> None
     found = {name: _learned(**{name: value}) for name, value in CHANGES_WHAT_IS_LEARNED.items()}
     found["nothing"] = _learned()
     assert [pair for pair in itertools.combinations(found, 2) if found[pair[0]] == found[pair[1]]] == []
-
-
-def _never(*args: Any, **kwargs: Any) -> Any:
-    raise AssertionError(f"called with {args} and {kwargs}")
-
-
-def _another(value: Any) -> Any:
-    """Another value of the same type; where nothing is set, something that may not even be called."""
-    match value:
-        case bool():
-            return not value
-        case enum.Enum():
-            return next(member for member in type(value) if member is not value)
-        case int() | float():
-            return value + 1
-        case str():
-            return f"not {value}"
-        case list():
-            return [*value, "another"]
-        case dict():
-            return {**value, "another": 1}
-        case None:
-            return _never
-        case type():
-            return type("Another", (value,), {})
-    raise TypeError(f"no other value for {value!r}")
 
 
 def test_minus_one_is_a_value_like_any_other():
@@ -172,32 +186,20 @@ def test_minus_one_is_a_value_like_any_other():
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_minus_one_counts_when_an_algorithm_is_built(tmp_path):
+    for change, message in (
         (lambda c: c.training(lr=-1), "lr is -1"),
-        (lambda c: c.selection(epsilon=-1), "epsilon is -1"),
-        (lambda c: c.training(hidden_size=-1), "hidden_size is -1"),
-        (lambda c: c.training(grad_clip=-1), "grad_clip is -1"),
-        (lambda c: c.training(num_epochs=-1), "num_epochs is -1"),
         (lambda c: c.training(num_sgd_iter=-1), "num_epochs is -1"),
         (lambda c: c.training(train_batch_size=-1), "train_batch_size=-1 instead of 1"),
-    ],
-)
-def test_minus_one_is_refused_by_build_algo_where_it_makes_no_sense(change, message):
-    with pytest.raises(ValueError, match=message):
-        change(config()).build_algo()
-    with pytest.raises(ValueError, match=message):
-        Bippo(config=change(config()).to_dict())
-
-
-@pytest.mark.usefixtures("ray_session")
-def test_a_prior_of_weight_minus_one_is_one(tmp_path):
+    ):
+        with pytest.raises(ValueError, match=message):
+            change(config()).build_algo()
+        with pytest.raises(ValueError, match=message):
+            Bippo(config=change(config()).to_dict())
     algo = config().selection(sampler="odds", prior_key="budget", prior_weight=-1).build_algo()
     again = Bippo.from_checkpoint(algo.save_to_path(tmp_path))
     for each in (algo, again):
         assert find_connector(each.env_runner.module_to_env, RepresentativenessPrior).prior.weight == -1
-        each.stop()
 
 
 @pytest.mark.parametrize(
@@ -208,19 +210,6 @@ def test_numbers_may_be_numpys(name, value):
     for changed in (config()._set(**{name: value}), BippoConfig.from_dict(config().to_dict() | {name: value})):
         changed.validate()
         assert type(getattr(changed, name)) in (int, float) and getattr(changed, name) == value
-
-
-@pytest.mark.parametrize("name", ["lr", "gamma", "hidden_size", "policy_batch_size", "num_epochs", "prior_weight"])
-@pytest.mark.parametrize("value", [True, np.True_, "1", [1]])
-def test_what_is_no_number_is_refused_in_one_line(name, value):
-    with pytest.raises(ValueError, match=f"^{name}( is |=).*"):
-        config()._set(**{name: value}).validate()
-
-
-@pytest.mark.parametrize("seed", [-1, 2**32 - 1_000_000, 1.0, np.float64(7), True, "7", [7]])
-def test_what_is_no_seed_is_refused_in_one_line(seed):
-    with pytest.raises(ValueError, match=r"^seed is .*; it must be an integer from 0 to 4293967295, or None"):
-        config().debugging(seed=seed).validate()
 
 
 def test_rllib_does_not_advise_to_leave_its_new_api_stack(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,67 +3,25 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pettingzoo.test import parallel_api_test
-from quick_federation import TINY, quick
+from quick_federation import EVENTS, TINY, quick
+from rollouts import plain
 
 import envs
-from envs.agent_ids import add_known, known_agents
 from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent, MarkovChurn
 from envs.rules.reward import accuracy_reward
 from envs.training import aggregation
 
-# Client 3 joins late, 0 leaves and returns, 2 leaves for good.
-EVENTS = (
-    ChurnEvent(1, 3, "join"),
-    ChurnEvent(1, 0, "leave"),
-    ChurnEvent(3, 0, "join"),
-    ChurnEvent(3, 2, "leave"),
-)
-
 
 def all_of(env):
     return dict.fromkeys(env.agents, 1)
-
-
-def plain(value):
-    if isinstance(value, (np.ndarray, torch.Tensor)):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    return tuple(plain(entry) for entry in value) if isinstance(value, tuple) else value
-
-
-def play(env, seen):
-    """Steps to the end with a selection that depends on the round alone; everything seen goes into ``seen``."""
-    while env.agents:
-        turn = 0 if env.last_round is None else env.last_round.round
-        actions = {agent: (place + turn) % 2 for place, agent in enumerate(env.agents)}
-        seen.append(plain((env.step(actions), tuple(env.agents), tuple(env.possible_agents), env.last_round.trained)))
-    return seen
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"churn": EVENTS},
-        {"churn": EVENTS, "with_loss": True, "budget_j": 0.0},
-        {"churn": tuple(ChurnEvent(2, client, "leave") for client in range(4))},
-        {"churn_leave_rate": 0.4, "churn_return_rate": 0.6, "rounds": 40},
-    ],
-)
-def test_parallel_api_without_a_warning_about_agents(fields):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        parallel_api_test(quick(on_overrun="drop", **fields), num_cycles=60)
 
 
 def test_a_join_and_a_leave_by_the_books():
@@ -161,51 +119,26 @@ def test_a_returning_client_is_another_agent_each_time():
     assert env.observation_space("client_001#2") is env.observation_space("client_000")
 
 
-def test_the_agent_of_an_ended_stay_cannot_act():
-    env = quick(churn=EVENTS)
-    env.reset()
-    env.step({})
-    with pytest.raises(ValueError, match="'client_000' is not a live agent; live are client_001 to client_003"):
-        env.step({"client_000": 1})
-
-
-def all_leave_in_round_2(joins_in_round):
-    """An environment after its first round, whose clients 0 to 2 leave after the next one; client 3 joins."""
+@pytest.mark.parametrize("joins_in_round", [2, 3])
+def test_all_leave_at_once_and_a_join_in_the_same_step_keeps_the_episode_going(joins_in_round):
     env = quick(churn=(*(ChurnEvent(2, client, "leave") for client in range(3)), ChurnEvent(joins_in_round, 3, "join")))
     env.reset()
     env.step({"client_000": 1})
-    return env
-
-
-def test_all_leave_at_once_and_later_joins_do_not_matter():
-    env = all_leave_in_round_2(joins_in_round=3)
-    observations, rewards, _, truncations, _ = env.step({"client_001": 1})
-    assert env.agents == [] and all(truncations.values()) and set(rewards.values()) == {0.0} and len(truncations) == 3
-    assert env.last_round.trained == (1,) and env.last_round.departed == (0, 1, 2) and env.last_round.energy_j > 0
-    assert observations["client_000"][0] == pytest.approx(env.last_round.mean_accuracy)
-    with pytest.raises(ValueError, match=r"call reset\(\) first"):
-        env.step({})
-    assert list(env.reset()[0]) == ["client_000", "client_001", "client_002"]
-
-
-def test_a_join_in_the_step_in_which_the_last_one_leaves_keeps_it_going():
-    env = all_leave_in_round_2(joins_in_round=2)
     observations, rewards, _, truncations, infos = env.step({"client_001": 1})
-    assert env.agents == ["client_003"] and list(truncations.values()) == [True, True, True, False]
-    assert set(rewards.values()) == {0.0}
-    assert observations["client_000"][0] == observations["client_003"][2]
-    assert infos["client_003"]["cost"] < env.budget_j
-    env.step({"client_003": 1})
-    assert env.last_round.trained == env.last_round.clients == (3,)
-
-
-def test_one_client_left():
-    env = quick(churn=tuple(ChurnEvent(1, client, "leave") for client in (0, 1, 3)))
-    env.reset()
-    env.step({"client_000": 1})
-    observations, rewards, *_ = env.step(all_of(env))
-    assert list(rewards) == ["client_002"] and env.last_round.trained == (2,) and env.last_round.reward != 0.0
-    assert observations["client_002"][0] == observations["client_002"][2]
+    done, joined = env.last_round, ["client_003"] * (joins_in_round == 2)
+    assert env.agents == joined and list(truncations.values()) == [True] * 3 + [False] * len(joined)
+    assert set(rewards.values()) == {0.0} and done.energy_j > 0
+    assert done.trained == (1,) and done.departed == (0, 1, 2)
+    if joined:  # which is alone in the mean that agents observe
+        assert observations["client_000"][0] == observations["client_003"][2]
+        assert infos["client_003"]["cost"] < env.budget_j
+        env.step({"client_003": 1})
+        assert env.last_round.trained == env.last_round.clients == (3,) and env.last_round.reward != 0.0
+    else:
+        assert observations["client_000"][0] == pytest.approx(done.mean_accuracy)
+        with pytest.raises(ValueError, match=r"call reset\(\) first"):
+            env.step({})
+        assert list(env.reset()[0]) == ["client_000", "client_001", "client_002"]
 
 
 def test_nobody_affordable_left():
@@ -240,42 +173,20 @@ def test_nothing_changes_before_the_first_event():
         rows = [env.reset(seed=7)]
         for client in (1, 2, 1, 3):
             rows.append((env.step({f"client_{client:03d}": 1}), env.get_state()["weights"]))
-        seen.append([plain(row) for row in rows])
+        seen.append(plain(rows))
     without, with_churn = seen
     assert with_churn[:3] == without[:3]
     assert [row[1] for row in with_churn[3:]] == [row[1] for row in without[3:]]
     assert len(without[4][0][0]) == 4 and len(with_churn[4][0][0]) == 3
 
 
-@pytest.mark.usefixtures("any_executor")
-@pytest.mark.parametrize(
-    "fields", [{"churn": EVENTS}, {"churn_leave_rate": 0.3, "churn_return_rate": 0.5, "rounds": 5, "with_loss": True}]
-)
-def test_states_and_pickles_of_any_round_go_on_bit_for_bit(fields):
-    fields = TINY | {"local_epochs": 1, "on_overrun": "drop"} | fields
-    env = envs.parallel_env(**fields)
-    whole = play(env, [plain(env.reset(seed=7))])
-    assert len(whole) == fields["rounds"] + 1
-    next_episode = play(env, [plain(env.reset())])
-    env.reset(seed=7)
-    for step in range(fields["rounds"]):
-        twin = envs.parallel_env(**fields)
-        twin.set_state(env.get_state())
-        for copy in (twin, pickle.loads(pickle.dumps(env))):
-            assert copy.agents == env.agents and copy.possible_agents == env.possible_agents
-            assert play(copy, []) == whole[step + 1 :]
-            assert play(copy, [plain(copy.reset())]) == next_episode
-        actions = {agent: (place + step) % 2 for place, agent in enumerate(env.agents)}
-        env.step(actions)
-
-
 def test_the_state_of_another_schedule_is_refused():
     env = quick(churn=EVENTS)
     env.reset()
     env.step({})
-    with pytest.raises(ValueError, match="after round 1 client 0 is absent in it and not here; use the same"):
+    with pytest.raises(ValueError, match="client 0 is absent in it and not here"):
         quick().set_state(env.get_state())
-    with pytest.raises(ValueError, match="after round 1 client 3 is live in it and not here"):
+    with pytest.raises(ValueError, match="client 3 is live in it and not here"):
         quick(churn=(*EVENTS[1:2], ChurnEvent(2, 3, "join"))).set_state(env.get_state())
 
 
@@ -321,12 +232,6 @@ def test_with_rates_the_possible_agents_grow_and_reset_starts_again():
     assert env.possible_agents == names
 
 
-def test_known_agents_added_one_by_one_are_those_listed_at_once():
-    known = known_agents(["a", "b"], [1, 0])
-    add_known(known, ["b", *(f"a#{stay}" for stay in range(1, 12)), "a#3"])
-    assert known == known_agents(["a", "b"], [12, 1]) and len(known) == 13
-
-
 def test_a_state_does_not_grow_with_the_rounds():
     env = quick(num_clients=20, churn_leave_rate=0.2, churn_return_rate=0.5, rounds=300)
     env.reset(seed=7)
@@ -348,7 +253,7 @@ def schedules(draw):
     return rounds, start, toggles
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(schedules(), st.integers(0, 2**32 - 1), st.randoms(use_true_random=False))
 def test_any_schedule(schedule, seed, shuffler):
     rounds, start, toggles = schedule

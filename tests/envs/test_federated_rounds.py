@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-import pickle
 
 import numpy as np
 import pytest
 import torch
-from pettingzoo.test import parallel_api_test
 from pettingzoo.utils import BaseParallelWrapper, aec_to_parallel, parallel_to_aec
+from rollouts import plain, rollout
 from tiny_data import publish_cifar_batches, write_idx, write_image_folders
 
 import envs
 from envs.agent_ids import client_names
 from envs.config import only_read
-from envs.rng import RoundKey
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.device_change import DeviceChange
 from envs.rules.reward import accuracy_reward
@@ -36,43 +34,6 @@ def tiny(**fields):
 def choice(env, step):
     """Two agents of four, others each step."""
     return {agent: int((place + step) % 2 == 0) for place, agent in enumerate(env.agents)}
-
-
-def rollout(env, seed=None, first=0):
-    """All that an agent sees in an episode, flattened so that two rollouts can be compared with ``==``."""
-    seen = [env.reset(seed=seed)] if first == 0 else []
-    step = first
-    while env.agents:
-        seen.append(env.step(choice(env, step)))
-        step += 1
-    return [plain(part) for part in seen]
-
-
-def plain(value):
-    if isinstance(value, np.ndarray | torch.Tensor):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    return tuple(plain(entry) for entry in value) if isinstance(value, tuple) else value
-
-
-@in_actors_too
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"with_loss": True, "reward": "accuracy_target"},
-        {"budget_j": 0.0},
-        {"budget_j": math.inf},
-        {"partition": "dirichlet_over_clients", "device_changes": (DeviceChange(2, 3, 3e9),)},
-        {"partition": "dirichlet_over_labels", "num_clients": 1, "budget_share": 1.0},
-    ],
-)
-def test_parallel_api(fields):
-    env = tiny(on_overrun="drop", **fields)
-    parallel_api_test(env, num_cycles=10)
-    for observations, *_ in (env.reset(seed=3), env.step(dict.fromkeys(env.agents, 1))):
-        assert all(env.observation_space(agent).contains(row) for agent, row in observations.items())
 
 
 @pytest.mark.filterwarnings("error")
@@ -100,67 +61,27 @@ def test_ids_sort_as_text(num_clients, last):
     assert names == sorted(names) and names[-1] == last
 
 
-def test_spaces_are_built_once():
-    env = tiny()
-    for agent in env.possible_agents:
-        assert env.observation_space(agent) is env.observation_space(agent)
-        assert env.action_space(agent) is env.action_space(agent)
-    assert env.observation_space("client_000").shape == (5,)
-
-
 @in_actors_too
-def test_same_seed_same_episode_in_every_number():
-    one, other = rollout(tiny(with_loss=True), seed=7), rollout(tiny(with_loss=True), seed=7)
-    assert len(one) == 5 and one == other
-
-
-def test_the_seed_and_the_episode_change_the_rollout():
-    env = tiny()
-    first, second = rollout(env, seed=7), rollout(env)
-    assert first != second and first != rollout(env, seed=8)
-    assert rollout(env, seed=7) == first and rollout(env) == second
-
-
-def test_reset_without_a_seed_begins_with_the_configured_one():
-    assert rollout(tiny(seed=7)) == rollout(tiny(seed=3), seed=7)
-
-
-def test_neither_construction_nor_other_torch_users_disturb_a_run():
-    reference = rollout(tiny(), seed=7)
+def test_a_rollout_depends_on_the_seed_and_the_episode_alone():
+    env = tiny(with_loss=True, seed=7)
+    reference, second = rollout(env), rollout(env)
+    assert len(reference) == 5 and second != reference != rollout(env, seed=8)
     torch.manual_seed(1)
     np.random.seed(1)
-    env = tiny()
+    other = tiny(with_loss=True, seed=3)
     before = torch.random.get_rng_state()
-    assert rollout(env, seed=7) == reference
+    assert rollout(other, seed=7) == reference and rollout(other) == second
     assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@in_actors_too
-@pytest.mark.parametrize("steps", [0, 2, 4])
-def test_state_and_pickle_go_on_bit_for_bit(steps):
-    env = tiny(with_loss=True, device_changes=(DeviceChange(3, 1, 900e6),))
-    env.reset(seed=7)
-    for step in range(steps):
-        env.step(choice(env, step))
-    restored = tiny(with_loss=True, device_changes=(DeviceChange(3, 1, 900e6),))
-    restored.set_state(copy.deepcopy(env.get_state()))
-    unpickled = pickle.loads(pickle.dumps(env))
-    rest = rollout(env, first=max(steps, 1)) if steps else rollout(env)
-    for twin in (restored, unpickled):
-        assert (rollout(twin, first=max(steps, 1)) if steps else rollout(twin)) == rest
-        assert twin.last_round == env.last_round
-        assert torch.equal(twin.get_state()["weights"], env.get_state()["weights"])
-    assert rollout(unpickled) == rollout(env)
 
 
 def test_a_foreign_state_is_refused():
     env = tiny()
     env.reset()
     state = env.get_state()
-    with pytest.raises(ValueError, match="the state has 4 clients, this env 5; use the same configuration"):
+    with pytest.raises(ValueError, match="4 clients, this env 5"):
         tiny(num_clients=5).set_state(state)
     state["weights"] = state["weights"][1:]
-    with pytest.raises(ValueError, match="the state has 1369 weights, this env 1370"):
+    with pytest.raises(ValueError, match="1369 weights, this env 1370"):
         env.set_state(state)
 
 
@@ -200,17 +121,9 @@ def test_a_state_is_a_snapshot():
     env = tiny()
     env.reset(seed=7)
     state = env.get_state()
-    before = copy.deepcopy(state)
+    before = plain(copy.deepcopy(state))
     env.step(choice(env, 0))
-    assert plain({k: v for k, v in state.items() if k != "weights"}) == plain(
-        {k: v for k, v in before.items() if k != "weights"}
-    )
-    assert torch.equal(state["weights"], before["weights"])
-
-
-@in_actors_too
-def test_an_env_that_was_never_reset_pickles():
-    assert rollout(pickle.loads(pickle.dumps(tiny())), seed=7) == rollout(tiny(), seed=7)
+    assert plain(state) == before
 
 
 def test_round_zero_is_reset_alone():
@@ -219,7 +132,7 @@ def test_round_zero_is_reset_alone():
     assert env.last_round is None and list(observations) == list(infos) == env.possible_agents
     assert all(row[4] == 1.0 for row in observations.values())
     assert all(info["granted_j"] == 0.0 and not info["dropped"] for info in infos.values())
-    # One epoch of five: the upload is paid in full, computation a fifth.
+    # One epoch of five: the upload is charged in full, computation a fifth.
     upload_j = 0.5 * 32 * 1370 / (1e6 * math.log2(51))
     assert env.warmup_energy_j == pytest.approx(4 * upload_j + (env.costs_j.sum() - 4 * upload_j) / 5)
 
@@ -244,25 +157,17 @@ def test_a_round_by_the_books():
     assert "loss" not in tiny().reset()[1]["client_000"]
 
 
-def test_one_client_alone_gives_its_own_model():
-    """Averaging over one client returns its weights, here recomputed by the executor."""
-    env = tiny()
-    env.reset(seed=7)
-    before = env.get_state()
-    env.step({"client_002": 1})
-    executor = env._federation._get_executor(7)
-    alone = executor.train(before["weights"], [2], RoundKey(7, 0, 1), epochs=5)
-    torch.testing.assert_close(env.get_state()["weights"], (alone.total.double() / (20 * 2.0**32)).float())
-
-
-def test_nobody_trains():
-    env = tiny(reward="accuracy_target")
+@pytest.mark.parametrize("fields", [{"reward": "accuracy_target"}, {"reward": "leave_one_out", "probing_epochs": 0.01}])
+def test_nobody_trains(fields):
+    env = tiny(**fields)
     env.reset(seed=7)
     before = env.get_state()
     observations, rewards, *_ = env.step({})
-    assert set(rewards.values()) == {0.0} and env.last_round.energy_j == 0.0 and env.last_round.trained == ()
+    done = env.last_round
+    assert set(rewards.values()) == set(done.rewards) == {done.reward} == {0.0} and done.trained == ()
+    assert done.energy_j == done.probing_j and (done.probing_j > 0.0) == ("probing_epochs" in fields)
     assert torch.equal(env.get_state()["weights"], before["weights"])
-    assert env.last_round.accuracies == tuple(before["accuracies"])
+    assert done.accuracies == tuple(before["accuracies"])
     assert all(row[4] == 0.0 for row in observations.values())
 
 
@@ -286,13 +191,11 @@ def test_the_episode_ends_in_truncation():
 
 
 def test_overrun_raises_and_the_round_can_be_repeated():
-    env = tiny()
-    env.reset(seed=7)
-    with pytest.raises(ValueError, match=r"the selection costs .* J, the budget of the round is .* client_000 \("):
+    env, twin = tiny(), tiny()
+    env.reset(seed=7), twin.reset(seed=7)
+    with pytest.raises(ValueError, match=r"costs .* J, the budget of the round is .* client_000 \("):
         env.step(dict.fromkeys(env.agents, 1))
     assert env.last_round is None
-    twin = tiny()
-    twin.reset(seed=7)
     assert plain(env.step(choice(env, 0))) == plain(twin.step(choice(twin, 0)))
 
 
@@ -305,38 +208,11 @@ def test_overrun_drops_in_agent_order_and_says_so():
     assert env.last_round.energy_j <= env.budget_j * (1 + BUDGET_TOLERANCE)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.55, 0.8])
-def test_no_random_episode_exceeds_the_budget(share):
-    env = tiny(
-        on_overrun="drop", budget_share=share, rounds=12, local_epochs=1, device_changes=(DeviceChange(5, 3, 2e9),)
-    )
-    _, infos = env.reset(seed=7)
-    rng = np.random.default_rng(0)
-    while env.agents:
-        costs = {agent: info["cost"] for agent, info in infos.items()}
-        actions = {agent: int(rng.integers(2)) for agent in env.agents}
-        *_, infos = env.step(actions)
-        result = env.last_round
-        granted = [info["granted_j"] for info in infos.values()]
-        assert result.energy_j == pytest.approx(sum(granted), rel=1e-12) and result.energy_j <= env.budget_j
-        assert granted == [cost if place in result.trained else 0.0 for place, cost in enumerate(costs.values())]
-        wanted = [place for place, action in enumerate(actions.values()) if action]
-        assert sorted(result.trained + result.dropped) == wanted
-
-
-def test_a_selection_that_uses_the_budget_up_exactly_fits():
-    costs = tiny().costs_j
-    env = tiny(budget_j=float(costs[3] + costs[2] + costs[1] + costs[0]))
-    env.reset()
-    env.step(dict.fromkeys(env.agents, 1))
-    assert env.last_round.trained == (0, 1, 2, 3)
-
-
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
         ({"client_009": 1}, "'client_009' is not a live agent; live are client_000 to client_003"),
-        ({"client_001": 2}, "the action of client_001 is 2; it must be 0 or 1"),
+        ({"client_001": 2}, "action of client_001 is 2"),
     ],
 )
 def test_bad_actions_are_refused(actions, message):
@@ -361,12 +237,8 @@ def test_a_configured_device_change_is_announced_before_its_round():
     assert env.reset()[1]["client_000"]["cost"] == cheap
 
 
-def test_a_device_change_of_round_one_is_in_reset():
-    env = tiny(device_changes=(DeviceChange(1, 0, 1500e6),))
-    assert env.reset()[1]["client_000"]["cost"] > tiny().costs_j[0]
-
-
 def test_set_cpu_freq_hz_reaches_the_next_round():
+    assert tiny(device_changes=(DeviceChange(1, 0, 15e8),)).reset()[1]["client_000"]["cost"] > tiny().costs_j[0]
     env = tiny()
     _, infos = env.reset()
     old = infos["client_002"]["cost"]
@@ -377,15 +249,9 @@ def test_set_cpu_freq_hz_reaches_the_next_round():
     assert infos["client_002"]["cost"] == env.costs_j[2] > old
     # Beyond every frequency of the configuration: the observation is cut off, the info is not.
     assert observations["client_002"][3] == env.observation_space("client_002").high[3]
-    with pytest.raises(ValueError, match="client is 4; it must be from 0 to 3"):
-        env.set_cpu_freq_hz(4, 1e9)
-    with pytest.raises(ValueError, match="freq_hz is nan"):
-        env.set_cpu_freq_hz(0, math.nan)
-
-
-def test_budget_below_the_cheapest_client_is_refused():
-    with pytest.raises(ValueError, match=r"the budget of 0.001 J a round is below .*: client_000 needs 0.00\d+ J"):
-        tiny(budget_j=0.001)
+    for client, freq_hz, named in ((4, 1e9, "client is 4"), (0, math.nan, "freq_hz is nan")):
+        with pytest.raises(ValueError, match=named):
+            env.set_cpu_freq_hz(client, freq_hz)
 
 
 def test_a_device_that_is_not_there():
@@ -395,20 +261,13 @@ def test_a_device_that_is_not_there():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True])
 def test_bad_seed(seed):
-    with pytest.raises(ValueError, match="it must be a whole number of at least 0"):
+    with pytest.raises(ValueError, match=f"seed is {seed}"):
         tiny().reset(seed=seed)
-
-
-@in_actors_too
-def test_diverging_training_names_the_client():
-    env = tiny(lr=1e30)
-    with pytest.raises(ValueError, match=r"client 0 diverged in round 0 at lr=1e\+30"):
-        env.reset()
 
 
 def test_cnn_on_fashion_mnist_files(tmp_path):
     write_idx(tmp_path, per_class=40)
-    env = tiny(dataset="fashion_mnist", data_dir=str(tmp_path))
+    env = tiny(dataset="fashion_mnist", data_dir=str(tmp_path), local_epochs=1)
     env.reset(seed=7)
     env.step({"client_000": 1})
     assert env.num_parameters == 431_080 and 0.0 <= env.last_round.mean_accuracy <= 1.0
@@ -416,17 +275,8 @@ def test_cnn_on_fashion_mnist_files(tmp_path):
 
 def test_resnet18_on_cifar_files(tmp_path, monkeypatch):
     publish_cifar_batches(monkeypatch, tmp_path, per_class=7)
-    env = envs.parallel_env(
-        dataset="cifar10",
-        data_dir=str(tmp_path),
-        num_clients=2,
-        train_samples=4,
-        test_samples=4,
-        partition="dirichlet_over_labels",
-        rounds=1,
-        local_epochs=1,
-        budget_share=1.0,
-    )
+    sizes = {"num_clients": 2, "train_samples": 4, "test_samples": 4, "local_epochs": 1, "budget_share": 1.0}
+    env = tiny(dataset="cifar10", data_dir=str(tmp_path), partition="dirichlet_over_labels", rounds=1, **sizes)
     env.reset(seed=7)
     before = env.get_state()["weights"]
     env.step({"client_000": 1, "client_001": 1})

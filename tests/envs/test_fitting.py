@@ -71,7 +71,7 @@ def refusal(arguments, capsys):
     return line
 
 
-def test_images_of_ones_own_need_one_attempt(tmp_path, monkeypatch, capsys):
+def test_custom_images_need_one_attempt(tmp_path, monkeypatch, capsys):
     """Three classes of 60 images, in both splits, where 20 clients would take 2,000 and 400."""
     folder = write_image_folders(tmp_path / "photos", classes=3, per_class=60, size=16, channels=1)
     started = []
@@ -81,7 +81,7 @@ def test_images_of_ones_own_need_one_attempt(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out.splitlines()
     follows = {key: value for key, value in started[0].settings.items() if key in printed[1]}
     assert printed[1].startswith("follows from the data:") and follows == started[0].settings and len(follows) >= 2
-    # Told to have 20 clients of 100 images, one message names all that is missing, and its settings work when pasted.
+    # For 20 clients of 100 images one message names all that is missing, and its settings work when pasted.
     asked = [*command, "--set", "env.num_clients=20", "env.train_samples=100", "env.local_epochs=2"]
     line = refusal([*asked, "env.test_samples=50", "env.budget_share=0.001"], capsys)
     assert all(word in line for word in ("2000", "180", "1000", "J a round"))

@@ -109,3 +109,10 @@ def selector(names=NAMES, *, prior=None, size=5, seed=0, reward=Reward(), matchi
 
 def run(strategy, nodes, rounds=3, start=0.25, **settings):
     return strategy.start(nodes, weights(start), num_rounds=rounds, **settings)
+
+
+def note_selections(strategy, monkeypatch):
+    """Returns the reports of each selection from now on."""
+    seen, select = [], strategy.selector.select
+    monkeypatch.setattr(strategy.selector, "select", lambda r, budget_j: (seen.append(r), select(r, budget_j))[1])
+    return seen

@@ -1,4 +1,4 @@
-"""The modules on the page about code of one's own, as files."""
+"""The modules on the page about custom code, as files."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Workers(ParallelEnv):
 class Bandit(ParallelEnv):
     """One good client that costs the whole budget; the others are harmful, and two of them fit.
 
-    The reward is +1 if the good one trained, else -1. With ``rewards`` given, these are handed out in order whatever
+    The reward is +1 if the good one trained, else -1. With ``rewards`` given, these are given in order whatever
     anybody does.
     """
 
@@ -117,7 +117,7 @@ class AgentId(str):
 
 
 class Passing(ParallelEnv):
-    """Four seats, of which two change hands in every step, and a budget of 1 and 3 in turn; acting costs 1."""
+    """Four seats, of which two get another agent in every step, and a budget of 1 and 3 in turn; acting costs 1."""
 
     metadata = {"name": "passing"}  # noqa: RUF012
     possible_agents = ("seat_0", "seat_1", "seat_2", "seat_3")

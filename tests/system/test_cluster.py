@@ -41,14 +41,14 @@ TINY = {"num_clients": 4, "train_samples": 20, "test_samples": 10, "local_epochs
 @pytest.fixture
 def ray_folder() -> Iterator[Path]:
     """Where Ray puts its sockets, so with a short path. In the usual place it would note the cluster's address, and
-    whoever starts Ray on this machine would be connected to it."""
+    any Ray started on this machine later would be connected to it."""
     folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(ray_folder: Path) -> dict[str, str]:
-    """Without a cluster named by whoever runs the tests, and with this Python first."""
+    """Without a cluster that the caller names, and with this Python first."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
     return {**kept, "PATH": path, "OMP_NUM_THREADS": "1", **RAY_SETTINGS, "RAY_TMPDIR": str(ray_folder)}

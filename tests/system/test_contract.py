@@ -6,9 +6,8 @@ import inspect
 from types import SimpleNamespace
 
 import pytest
-from quick_federation import TINY, NullExecutor, quick
+from quick_federation import quick
 
-import envs
 from bippo_rllib import BippoConfig, BudgetSampler, Reward
 from bippo_rllib.federated.flower.node_reports import CLIENT, client_of
 from bippo_rllib.federated.rewards import reward_of
@@ -18,7 +17,6 @@ from envs import FederationConfig
 from envs.agent_ids import agent_id, client_name, client_names
 from envs.rules import budget
 from envs.rules.churn import ChurnEvent
-from envs.training import aggregation
 
 REWARD_FIELDS = ("reward", "reward_base", "reward_target")
 
@@ -54,33 +52,13 @@ def test_infos_hold_what_the_config_reads_by_default() -> None:
     assert all(inspect.signature(InfoRanking).parameters["score_key"].default in info for info in infos)
 
 
-class OneFails(NullExecutor):
-    """The work of client 1 is always lost."""
-
-    def train(self, weights, clients, key, epochs):
-        trained = super().train(weights, [client for client in clients if client != 1], key, epochs)
-        return aggregation.merged([trained, aggregation.without(aggregation.ClientFailure(1, "lost"), weights)])
-
-
-def test_infos_say_whose_work_was_lost_under_the_key_that_the_config_reads() -> None:
-    env = envs.FederatedRounds(envs.FederationConfig(**TINY, on_client_failure="drop"), OneFails)
-    env.reset(seed=1)
-    infos = env.step({"client_000": 1, "client_001": 1})[-1]
-    failed = [agent for agent, info in infos.items() if info[BippoConfig().failed_key]]
-    assert failed == ["client_001"] and env.last_round.failed == (1,)
-
-
-@pytest.mark.parametrize("stay", [1, 2, 12])
-def test_every_stay_of_a_client_has_the_clients_policy(stay: int) -> None:
-    agent = agent_id("client_003", stay)
-    assert BippoConfig().policy_mapping_fn(agent) == client_name(agent) == "client_003"
-
-
 def test_agents_of_a_federation_act_with_a_policy_for_each_client() -> None:
+    """In each of its stays."""
     events = (ChurnEvent(1, 0, "leave"), ChurnEvent(2, 0, "join"), ChurnEvent(1, 3, "join"))
-    agents = quick(churn=events).possible_agents
     policy_of = BippoConfig().policy_mapping_fn
+    agents = quick(churn=events).possible_agents
     assert [policy_of(agent) for agent in agents] == [f"client_{client:03d}" for client in (0, 0, 1, 2, 3)]
+    assert policy_of(agent_id("client_003", 12)) == client_name(agent_id("client_003", 12)) == "client_003"
 
 
 def test_a_flower_client_has_the_policy_of_the_client_with_its_number() -> None:

@@ -36,16 +36,17 @@ def test_the_example_of_another_project_runs_in_a_folder_of_its_own(ray_address,
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_that_a_page_names_are_there(page):
-    for path in re.findall(r"(?<![\w/.])(?:bippo_rllib|envs|experiments|tests|docs|\.ci)/[\w./*-]*", read(page)):
+def test_links_files_names_and_commands_of_a_page_are_there(page):
+    text = read(page)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        assert "://" in target or (page.parent / target).exists(), target
+    for path in re.findall(r"(?<![\w/.])(?:bippo_rllib|envs|experiments|tests|docs|\.ci)/[\w./*-]*", text):
         assert list(ROOT.glob(path.rstrip("."))), path
+    for name in re.findall(r"(?<![\w/.-])((?:bippo_rllib|envs|experiments)(?:\.[A-Za-z_]\w*)+)(?!\.?\w)", text):
+        assert name.endswith(".md") or is_there(name), name
+    for name in re.findall(r"python -m ((?:bippo_rllib|envs|experiments)[\w.]*)", text):
+        known = modules(name.partition(".")[0])
+        assert f"{name}.__main__" in known or '__name__ == "__main__"' in known[name].read_text(), name
 
 
 def test_every_room_is_on_the_map():
@@ -56,20 +57,6 @@ def test_every_room_is_on_the_map():
     assert len(rooms) >= 10
     for room in rooms:
         assert f"| `{room.relative_to(ROOT)}/`" in page
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_modules_and_names_that_a_page_names_are_there(page):
-    for name in re.findall(r"(?<![\w/.-])((?:bippo_rllib|envs|experiments)(?:\.[A-Za-z_]\w*)+)(?!\.?\w)", read(page)):
-        if not name.endswith(".md"):
-            assert is_there(name), name
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_on_a_page_can_be_run(page):
-    for name in re.findall(r"python -m ((?:bippo_rllib|envs|experiments)[\w.]*)", read(page)):
-        known = modules(name.partition(".")[0])
-        assert f"{name}.__main__" in known or '__name__ == "__main__"' in known[name].read_text(), name
 
 
 def read(page):

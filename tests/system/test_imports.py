@@ -14,79 +14,30 @@ from bippo_rllib.federated.environment import SHARED
 
 #: Rooms and files of each package from the bottom up. A module imports from lower floors and from its own room; rooms
 #: that share a floor do not know each other.
-FLOORS: dict[str, list[set[str]]] = {
-    "bippo_rllib": [
-        {"rllib_compat"},
-        {"selection", "method_settings"},
-        {"policies", "baselines"},
-        {"learning"},
-        {"runners", "federated"},
-        {"rllib_settings", "portable_config", "checkpoint_state"},
-        {"selection_settings"},
-        {"config_checks"},
-        {"config"},
-        {"bippo", "export"},
-        {"baselines.central"},
-        {"bippo_rllib"},
-    ],
-    "envs": [
-        {"checks", "rng", "agent_ids"},
-        {"imports"},
-        {"rules", "round_result", "dataset_defaults"},
-        {"settings"},
-        {"config"},
-        {"data"},
-        {"training", "devices", "episode_state"},
-        {"observation", "infos", "own_effects", "round_rewards"},
-        {"federation"},
-        {"fitting"},
-        {"federated_rounds"},
-        {"envs"},
-    ],
-    "experiments": [
-        {"scenario", "selectors", "shadowed_packages"},
-        {"scenarios", "baselines"},
-        {"methods"},
-        {"results"},
-        {"cli", "own_methods"},
-        {"study"},
-        {"report"},
-        {"benchmark", "tune_bippo", "commands"},
-        {"__main__"},
-        {"experiments"},
-    ],
+FLOORS: dict[str, list[list[str]]] = {
+    package: [floor.split() for floor in floors.split("|")]
+    for package, floors in {
+        "bippo_rllib": "rllib_compat | selection method_settings | policies baselines | learning | runners federated |"
+        "rllib_settings portable_config checkpoint_state | selection_settings | config_checks | config | bippo export |"
+        "baselines.central | bippo_rllib",
+        "envs": "checks rng agent_ids | imports | rules round_result dataset_defaults | settings | config | data |"
+        "training devices episode_state | observation infos own_effects round_rewards | federation | fitting |"
+        "federated_rounds | envs",
+        "experiments": "scenario selectors shadowed_packages | scenarios baselines | methods | results |"
+        "cli own_methods | study | report | benchmark tune_bippo commands | __main__ | experiments",
+    }.items()
 }
 #: RLlib's own idiom: a config names its algorithm, which is built from the config.
 EXCEPTIONS = {("bippo_rllib.config", "bippo_rllib.bippo")}
 
-#: Beside all of ``envs`` but its Ray executor.
-RAY_FREE = [
-    "bippo_rllib",
-    "bippo_rllib.baselines.bandit",
-    "bippo_rllib.baselines.cyclic",
-    "bippo_rllib.baselines.fedcor",
-    "bippo_rllib.baselines.greedyfed",
-    "bippo_rllib.baselines.hics",
-    "bippo_rllib.baselines.label_balance",
-    "bippo_rllib.baselines.norm_filter",
-    "bippo_rllib.baselines.oort",
-    "bippo_rllib.baselines.central.experience",
-    "bippo_rllib.federated.client_selector",
-    "bippo_rllib.export",
-    "bippo_rllib.federated.update_profiles",
-    "bippo_rllib.learning.adam",
-    "bippo_rllib.learning.objectives",
-    "bippo_rllib.learning.participation_buffer",
-    "bippo_rllib.learning.policy_trainer",
-    "bippo_rllib.learning.ppo_update",
-    "bippo_rllib.method_settings",
-    "bippo_rllib.policies.actor_critic",
-    "bippo_rllib.policies.macs",
-    "bippo_rllib.policies.policy_stack",
-    "bippo_rllib.policies.saved_policies",
-    "bippo_rllib.selection.budget_sampler",
-    "bippo_rllib.selection.representativeness",
-]
+#: Beside the package itself and all of ``envs`` but its Ray executor.
+RAY_FREE = {
+    "baselines": "bandit cyclic fedcor greedyfed hics label_balance norm_filter oort central.experience",
+    "federated": "client_selector update_profiles",
+    "learning": "adam objectives participation_buffer policy_trainer ppo_update",
+    "policies": "actor_critic macs policy_stack saved_policies",
+    "selection": "budget_sampler representativeness",
+}
 POSIX_MODULES = ("curses", "fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 KNOWS_RAY = "envs.training.ray_executor"
 #: Is run by an interpreter that has pfl, which is in none of our extras.
@@ -210,7 +161,9 @@ print(len(set(found) & sys.modules.keys()))
 @pytest.mark.slow
 def test_what_needs_no_ray_works_in_a_process_without_it() -> None:
     """And training on digits loads nothing that takes seconds more than torch does."""
-    ray_free = [*RAY_FREE, *(module for module in modules("envs") if module != KNOWS_RAY)]
+    ray_free = ["bippo_rllib.export", "bippo_rllib.method_settings"]
+    ray_free += [f"bippo_rllib.{room}.{name}" for room, names in RAY_FREE.items() for name in names.split()]
+    ray_free += [name for name in modules("envs") if name != KNOWS_RAY]
     run(
         BLOCK_RAY
         + """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
@@ -45,7 +45,6 @@ ODD = [
 TEXT = st.sampled_from(ODD) | st.text(st.characters(), max_size=12) | st.text("_*`|\\<&$~[](a0 ", max_size=9)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_text_is_drawn_as_it_is(text: str) -> None:
     drawn = as_drawn(text)
@@ -54,7 +53,6 @@ def test_a_text_is_drawn_as_it_is(text: str) -> None:
         assert drawn.replace(r"\$", "$").removeprefix(" ") == text.removeprefix(" ")
 
 
-@settings(deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=3))
 def test_a_text_is_one_cell_of_a_table_and_shown_as_it_is(texts: list[str]) -> None:
     markdown_it = pytest.importorskip("markdown_it")
@@ -70,7 +68,6 @@ def test_a_text_is_one_cell_of_a_table_and_shown_as_it_is(texts: list[str]) -> N
     assert len(text_table([{"method": text, "J": "1.0"} for text in texts]).splitlines()) == 2 + len(texts)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_text_is_one_span_of_code(text: str) -> None:
     markdown_it = pytest.importorskip("markdown_it")

@@ -1,4 +1,4 @@
-"""A partition, a reward, a server step and data of one's own: what they do, bit for bit, and what is refused."""
+"""A custom partition, reward and server step, and custom data: what they do, bit for bit, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import torch
 from actor_hosts import hosted_executor
 from own_parts import write_modules
+from rollouts import play, rollout
 
 import envs
 from envs.config import FederationConfig
@@ -32,24 +33,17 @@ def four(dataset, num_clients, seed):
     return [np.arange(4)] * 4
 
 
-def twice(dataset, num_clients, seed):
-    return ([np.arange(4)] * num_clients,) * 2
+def parts(make):
+    return lambda dataset, num_clients, seed: ([make(client, seed) for client in range(num_clients)],) * 2
 
 
-def empty(dataset, num_clients, seed):
-    return ([np.arange(0)] * num_clients,) * 2
-
-
-def beyond(dataset, num_clients, seed):
-    return ([np.arange(10**6 + 4 * c, 10**6 + 4 * c + 4) for c in range(num_clients)],) * 2
+twice, empty = parts(lambda client, seed: np.arange(4)), parts(lambda client, seed: np.arange(0))
+beyond = parts(lambda client, seed: np.arange(10**6 + 4 * client, 10**6 + 4 * client + 4))
+by_seed = parts(lambda client, seed: np.arange(20 * client, 20 * client + 10 + seed))
 
 
 def few(dataset, num_clients, seed):
     return ([np.array([0])],) * 2
-
-
-def by_seed(dataset, num_clients, seed):
-    return ([np.arange(20 * c, 20 * c + 10 + seed) for c in range(num_clients)],) * 2
 
 
 def raises(*anything):
@@ -85,25 +79,12 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def rounds_of(env, count):
-    """What rounds return and leave, bit for bit; other clients train in each."""
-    seen = []
-    for _ in range(count):
-        number = env.get_state()["round"]
-        result = env.step({agent: (place + number) % 3 > 0 for place, agent in enumerate(env.agents)})
-        weights = env.get_state()["weights"].numpy().tobytes()
-        seen.append((repr((result, env.last_round.trained, env.last_round.reward)), weights))
-    return seen
-
-
 @pytest.mark.parametrize("reward", ["parts:frugal", "leave_one_out"])
 def test_resumed_rounds_are_those_of_an_undisturbed_run(reward):
-    fields = TINY | OWN | {"reward": reward}
-    undisturbed, resumed = envs.parallel_env(**fields), envs.parallel_env(**fields)
-    undisturbed.reset(seed=7)
-    rounds_of(undisturbed, 2)
+    undisturbed, resumed = (envs.parallel_env(**TINY | OWN | {"reward": reward}) for _ in range(2))
+    rollout(undisturbed, 7, 2)
     resumed.set_state(undisturbed.get_state())
-    assert rounds_of(undisturbed, 2) == rounds_of(resumed, 2)
+    assert play(undisturbed) == play(resumed)
     state = undisturbed.get_state()["server_state"]
     assert state.keys() == {"m", "v"} and len(state["m"]) == len(undisturbed.get_state()["weights"])
 
@@ -112,13 +93,8 @@ def test_resumed_rounds_are_those_of_an_undisturbed_run(reward):
 @pytest.mark.parametrize("reward", ["parts:frugal", "shapley"])
 def test_actors_give_the_same_bits(reward, ray_session, actor_hosts):
     config = FederationConfig(**(TINY | OWN | {"reward": reward}))
-    federations = [
-        envs.FederatedRounds(config),
-        envs.FederatedRounds(config, lambda config: hosted_executor(actor_hosts, config, 2)),
-    ]
-    for env in federations:
-        env.reset(seed=7)
-    assert rounds_of(federations[0], 2) == rounds_of(federations[1], 2)
+    actors = envs.FederatedRounds(config, lambda config: hosted_executor(actor_hosts, config, 2))
+    assert rollout(envs.FederatedRounds(config), 7, 2) == rollout(actors, 7, 2)
 
 
 def test_a_server_step_and_a_reward_are_what_numpy_finds():
@@ -146,21 +122,14 @@ def test_a_server_step_and_a_reward_are_what_numpy_finds():
     assert np.abs(old - initial).max() <= 0.03 * 10  # round 0 is a step of the server's too
 
 
-def test_the_proximal_term_keeps_clients_near_the_global_model():
-    moved = []
-    for proximal_mu in (0.0, 1.0, 10.0):
-        env = envs.parallel_env(**TINY, train_samples=20, batch_size=5, proximal_mu=proximal_mu, with_update_norm=True)
+def test_the_proximal_term_keeps_clients_near_the_global_model_and_the_median_is_not_the_mean():
+    moved, weights = [], []
+    for proximal_mu, aggregation in ((0.0, "fedavg"), (1.0, "fedavg"), (10.0, "fedavg"), (0.0, "parts:median")):
+        fields = {"train_samples": 20, "batch_size": 5, "proximal_mu": proximal_mu, "aggregation": aggregation}
+        env = envs.parallel_env(**TINY, **fields, with_update_norm=True)
         moved.append(env.reset(seed=7)[1]["client_000"]["update_norm"])
-    assert moved[0] > moved[1] > moved[2] > 0.0
-
-
-def test_the_median_is_not_the_mean():
-    weights = []
-    for aggregation in ("fedavg", "parts:median"):
-        env = envs.parallel_env(**TINY, train_samples=20, aggregation=aggregation)
-        env.reset(seed=7)
         weights.append(env.get_state()["weights"])
-    assert not torch.equal(*weights)
+    assert moved[0] == moved[3] > moved[1] > moved[2] > 0.0 and not torch.equal(weights[0], weights[3])
 
 
 def test_natural_clients_hold_what_is_theirs():

@@ -172,7 +172,6 @@ def test_rounds_before_the_joins_are_those_of_the_run_without_churn(
         for _ in range(6):
             algo.train()
             runs[-1].append(algo.parallel_env.last_round)
-        algo.stop()
     ours, theirs = ([(r.trained, r.accuracies, r.reward, r.energy_j, r.costs_j) for r in run[:5]] for run in runs)
     assert ours == theirs
     assert [len(run[5].clients) for run in runs] == [8, 10]

@@ -85,7 +85,7 @@ def arguments(thing: Any) -> set[str]:
 
 
 def test_every_public_name_says_what_it_takes_and_raises():
-    """A method's arguments may be told by its class."""
+    """The class may describe a method's arguments."""
     checked = list(public_callables())
     documented = {name: inspect.getdoc(thing) for name, thing in checked}
     assert len(checked) > 60
@@ -120,7 +120,6 @@ def test_every_tag_of_tensorboard_is_on_the_page(method, ray_session):
     algo = bippo_config(TrialInfo("digits", method, 7), federation, {}, rounds=3).build_algo()
     for _ in range(3):
         tags |= grouped(algo.train()).keys()
-    algo.stop()
     known = re.findall(r"`([^`\s]+)`", "".join(re.findall(r"^\| (.*?) \|", page("metrics.md"), re.MULTILINE)))
     assert len(tags) > 40
     assert not [tag for tag in tags if not any(fnmatch.fnmatchcase(tag, pattern) for pattern in known)]
@@ -152,14 +151,17 @@ def test_every_command_is_on_the_page():
 
 
 def test_cells_of_the_notebook_print_what_stands_below_them(ray_session, capsys):
-    """Digits apart: accuracies differ between processors."""
+    """Up to what accuracies differ by between processors."""
     cells = [cell for cell in json.loads(page("first-selection.ipynb"))["cells"] if cell["cell_type"] == "code"]
     assert len(cells) >= 4
     names: dict[str, Any] = {}
     for cell in cells:
         exec("".join(cell["source"]), names)
         expected = "".join(line for output in cell["outputs"] for line in output["text"])
-        assert re.sub(r"\d+", "0", capsys.readouterr().out) == re.sub(r"\d+", "0", expected)
+        printed, number = capsys.readouterr().out, r"\d+(?:\.\d+)?"
+        assert re.sub(number, "0", printed) == re.sub(number, "0", expected)
+        found = [list(map(float, re.findall(number, text))) for text in (printed, expected)]
+        assert found[0] == pytest.approx(found[1], rel=0.2, abs=0.1)
 
 
 def test_the_example_of_the_energy_model_prints_what_stands_below_it(capsys):

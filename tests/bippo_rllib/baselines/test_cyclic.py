@@ -22,7 +22,7 @@ def rounds_of(rule: Cyclic, costs: dict[str, float], budget: float, number: int)
 
 
 @given(st.lists(st.floats(0.1, 4.0), min_size=1, max_size=9), st.floats(0.1, 6.0), st.integers(0, 99))
-def test_turns_of_those_that_can_be_paid_differ_by_one_at_most(costs, budget, seed):
+def test_turns_of_affordable_clients_differ_by_one_at_most(costs, budget, seed):
     named = {f"c{i}": cost for i, cost in enumerate(costs)}
     payable = [client for client, cost in named.items() if cost <= budget * (1 + BUDGET_TOLERANCE)]
     turns: Counter[str] = Counter()
@@ -75,6 +75,6 @@ def test_orders_are_random_and_go_on_where_they_were_saved():
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.5])
-def test_nobody_is_waited_for_who_can_never_be_paid(budget):
+def test_no_client_waits_for_one_that_no_budget_can_afford(budget):
     assert rounds_of(Cyclic(0), {"a": 1.0, "b": np.inf}, budget, 3) == [[], [], []]
     assert rounds_of(Cyclic(0), {"a": 0.2, "b": np.inf}, 0.5, 3) == [["a"], ["a"], ["a"]]

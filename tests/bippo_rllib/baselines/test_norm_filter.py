@@ -48,7 +48,7 @@ def test_the_threshold_moves_with_the_last_norms(values, threshold):
             assert "a" not in left_in
 
 
-def test_if_nobody_below_it_can_be_paid_all_are_drawn_from():
+def test_if_no_client_below_it_is_affordable_all_are_drawn_from():
     rule = NormFilter(seed=0)
     assert sorted(order(rule, {"a": 1.0, "b": 1.0, "c": 9.0, "d": 1.0}, costs=[5.0, 5.0, 1.0, 5.0])) == list("abcd")
 

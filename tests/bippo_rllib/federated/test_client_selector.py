@@ -16,7 +16,7 @@ from source_tree import ROOT
 from toy_envs import Workers
 from toy_selector import toy_reports
 
-from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, ClientSelector, Reward, export
+from bippo_rllib import BippoConfig, ClientSelector, Reward, export
 from bippo_rllib.federated.selector_file import SELECTOR_FILE, pack
 from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
@@ -52,7 +52,6 @@ def test_a_checkpoint_selects_as_its_method_does_or_says_that_it_cannot(ray_sess
         algo.train()
         assert sorted(chosen) == [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
         assert selector.learns == METHODS[method].learns
-    algo.stop()
 
 
 def stored(selector, folder):
@@ -61,16 +60,13 @@ def stored(selector, folder):
     return ClientSelector.load(folder / "file")
 
 
-@pytest.mark.parametrize("method", ["bippo", "ippo", "bippo-r", "bippo-s"])
-def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path, monkeypatch, method):
+@pytest.mark.parametrize("method", ["bippo", "ippo", "bippo-r", "bippo-s", "oort", "cyclic", "poc"])
+def test_it_goes_on_as_training_does_bit_for_bit(ray_session, tmp_path, monkeypatch, method):
     """From the middle of a run, and through a file after every call."""
     effects: list[float] = []
-
-    def noted(effect, base):
-        effects.append(effect)
-        return effect_reward(effect, base)
-
-    monkeypatch.setattr(federation_module, "effect_reward", noted)
+    monkeypatch.setattr(
+        federation_module, "effect_reward", lambda effect, base: effects.append(effect) or effect_reward(effect, base)
+    )
     algo = federation(method)
     for _ in range(3):
         algo.train()
@@ -78,7 +74,7 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
     before = algo.bank.flat.clone()
     seen = algo.env_runner._episode.get_observations(-1)
     reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
-    for _ in range(12):
+    for _ in range(9):
         chosen = selector.select(reports, budget_of(algo))
         selector = stored(selector, tmp_path)
         effects.clear()
@@ -88,38 +84,20 @@ def test_it_goes_on_learning_as_training_does_bit_for_bit(ray_session, tmp_path,
         reports = reports_of(algo)
         if method in ("bippo-r", "bippo-s"):
             selector.update(chosen, effects=dict(zip(trained, effects, strict=True)))
-        else:
+        elif METHODS[method].learns:
             selector.update(chosen, {client: report.accuracy for client, report in reports.items()})
+        else:
+            selector.update(chosen)
         selector = stored(selector, tmp_path)
     selector.select(reports, budget_of(algo))
-    selector.save(tmp_path / "end.safetensors")
-    ours, theirs = (
-        load_file(file)
-        for file in (tmp_path / "end.safetensors", f"{algo.save_to_path(tmp_path / 'end')}/{SELECTOR_FILE}")
-    )
-    learned = [name for name in theirs if not name.startswith(("prior.", "matching."))]  # recorded one round more
-    assert len(learned) == 18 and not algo.bank.flat.equal(before)
-    for name in learned:
-        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
-    algo.stop()
-
-
-@pytest.mark.parametrize("method", ["oort", "cyclic", "poc"])
-def test_rankings_go_on_as_in_training(ray_session, tmp_path, method):
-    """From the middle of a run, and through a file in the middle of every round."""
-    algo = federation(method)
-    for _ in range(3):
-        algo.train()
-    selector, seen = ClientSelector.load(algo.save_to_path(tmp_path)), algo.env_runner._episode.get_observations(-1)
-    reports = reports_of(algo, **{agent: {"trained": bool(seen[agent][4])} for agent in seen})
-    for _ in range(8):
-        chosen = selector.select(reports, budget_of(algo))
-        selector = stored(selector, tmp_path)
-        algo.train()
-        assert sorted(chosen) == [f"client_{client:03d}" for client in algo.parallel_env.last_round.trained]
-        selector.update(chosen)
-        reports = reports_of(algo)
-    algo.stop()
+    if METHODS[method].learns:
+        selector.save(tmp_path / "end.safetensors")
+        ours = load_file(tmp_path / "end.safetensors")
+        theirs = load_file(f"{algo.save_to_path(tmp_path / 'end')}/{SELECTOR_FILE}")
+        learned = [name for name in theirs if not name.startswith(("prior.", "matching."))]  # recorded one round more
+        assert len(learned) > 10 and not algo.bank.flat.equal(before)
+        for name in learned:
+            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
 @pytest.mark.parametrize("method", sorted(METHOD_SETTINGS))
@@ -127,7 +105,6 @@ def test_a_fresh_selector_is_that_of_an_untrained_algorithm(ray_session, tmp_pat
     """But for the bounds of observations: nobody knows what the clients of a server may cost."""
     algo = federation(method)
     exported = ClientSelector.load(algo.save_to_path(tmp_path))
-    algo.stop()
     fresh = ClientSelector.fresh(method, seed=7)
     for client in exported.policy_ids:
         fresh.add(client)
@@ -142,12 +119,10 @@ def test_a_fresh_selector_is_that_of_an_untrained_algorithm(ray_session, tmp_pat
 @pytest.mark.parametrize(
     ("method", "seed", "message"),
     [
-        ("ppo", 0, "one central network selects .* 'ippo' and 'bippo' have a policy for each"),
-        ("bippo_s", 0, "no selector that can start fresh; choose one of random, .*; did you mean 'bippo-s'"),
+        ("ppo", 0, "one central network selects"),
+        ("bippo_s", 0, "choose one of random, .*did you mean 'bippo-s'"),
         (None, 0, "no selector that can start fresh"),
-        ("bippo", -1, "seed is -1"),
-        ("bippo", True, "seed is True"),
-        ("bippo", 2**64, "seed is 18446744073709551616"),
+        *(("bippo", seed, f"seed is {seed}") for seed in (-1, True, 2**64)),
     ],
 )
 def test_what_cannot_start_fresh_is_refused(method, seed, message):
@@ -171,9 +146,9 @@ def trained(ray_session, tmp_path_factory):
             algo.train()
         algo.save_to_path(trial / name)
     yield algo, trial
-    algo.stop()
 
 
+@pytest.mark.slow
 def test_the_newest_whole_checkpoint_of_a_trial_is_exported_and_selects_without_ray(trained, tmp_path):
     algo, trial = trained
     file = tmp_path / "selector.safetensors"
@@ -212,31 +187,34 @@ def test_a_checkpoint_that_is_cut_off_is_passed_over_and_named_where_it_is_all_t
         (copy / name / SELECTOR_FILE).write_bytes((trial / name / SELECTOR_FILE).read_bytes()[:end])
     whole, cut = ClientSelector.load(trial / "checkpoint_000009"), copy / "resumed_checkpoint"
     assert ClientSelector.load(copy)._parts.steps == whole._parts.steps == 6
-    with pytest.raises(ValueError, match="is no selector, or is cut off"):
-        ClientSelector.load(cut)
-    with pytest.raises(ValueError, match=r"no selector at .*; give a trial's folder \(such as workers-seed7\)"):
-        ClientSelector.load(results)
+
+    def refused(folder, message):
+        with pytest.raises(ValueError, match=message):
+            ClientSelector.load(folder)
+
+    refused(cut, "cut off")
+    refused(results, "no selector at .*workers-seed7")
     (cut / SELECTOR_FILE).unlink()
     shutil.rmtree(copy / "checkpoint_000009")
     (copy / "events.out.tfevents.1.host").touch()  # as every trial has
-    with pytest.raises(ValueError, match="the trial has no whole checkpoint"):
-        ClientSelector.load(copy)
+    refused(copy, "no whole checkpoint")
     (cut / "learner_group").mkdir()
-    with pytest.raises(ValueError, match="written by a version without"):
-        ClientSelector.load(cut)
+    refused(cut, "version")
 
 
-def test_the_command_says_in_one_line_what_is_wrong(trained, tmp_path, capsys):
-    _, trial = trained
-    for arguments, message in (
-        ((tmp_path, tmp_path / "out"), "no selector at"),
-        ((tmp_path / "results", tmp_path / "out"), "results: no such file or folder"),
-        ((trial, tmp_path), "is there already; name another file"),
-        ((trial, tmp_path / "none" / "out"), "No such file or directory"),
-    ):
-        with pytest.raises(SystemExit) as exit_:
-            export.main([str(argument) for argument in arguments])
-        assert exit_.value.code == 2 and message in capsys.readouterr().err.splitlines()[-1]
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{tmp}", "{tmp}/out"), "no selector at"),
+        (("{tmp}/results", "{tmp}/out"), "no such file or folder"),
+        (("{trial}", "{tmp}"), "is there already"),
+        (("{trial}", "{tmp}/none/out"), "No such file or directory"),
+    ],
+)
+def test_the_command_says_in_one_line_what_is_wrong(trained, tmp_path, capsys, arguments, message):
+    with pytest.raises(SystemExit) as exit_:
+        export.main([argument.format(tmp=tmp_path, trial=trained[1]) for argument in arguments])
+    assert exit_.value.code == 2 and message in capsys.readouterr().err.splitlines()[-1]
 
 
 class Numbered(Workers):
@@ -261,7 +239,6 @@ def test_ids_are_of_any_kind_as_in_training(ray_session, tmp_path):
     selector.update([("site", 3)], rewards=1.0)
     with pytest.raises(ValueError, match="1 and '1' would share the policy '1'"):
         selector.select({1: reports[1], "1": reports[1]}, 4.0)
-    algo.stop()
 
 
 def picked_in_training(algo):
@@ -282,12 +259,14 @@ def test_a_new_client_gets_the_policy_that_training_would_give_it(trained, tmp_p
     weights = load_file(f"{algo.save_to_path(tmp_path / 'grown')}/{SELECTOR_FILE}")
     algo.remove_module("late")
     selector.save(tmp_path / "file")
-    for name, rows in load_file(tmp_path / "file").items():
-        np.testing.assert_array_equal(rows[6], weights[name][6], err_msg=name) if len(rows) == 7 else None
+    of_policies = {name: rows for name, rows in load_file(tmp_path / "file").items() if len(rows) == 7}
+    assert len(of_policies) > 10
+    for name, rows in of_policies.items():
+        np.testing.assert_array_equal(rows[6], weights[name][6], err_msg=name)
     for client in ("late", "worker_00"):
         selector.remove(client)
     assert selector.policy_ids == [f"worker_{i:02d}" for i in range(1, 6)]
-    with pytest.raises(ValueError, match="there is no policy of 'late' to remove"):
+    with pytest.raises(ValueError, match="no policy of 'late'"):
         selector.remove("late")
 
 
@@ -316,80 +295,73 @@ def report_fields(**fields):
 def federated(ray_session, tmp_path_factory):
     algo = federation("rep")
     path = algo.save_to_path(tmp_path_factory.mktemp("rep") / "checkpoint")
-    algo.stop()
     return path
 
 
 @pytest.mark.parametrize(
     ("reports", "budget", "message"),
     [
-        (report_fields(accuracy=1.5), 1.0, "'a' has accuracy = 1.5; expected a finite number at least 0 and at most 1"),
-        (report_fields(num_samples=0), 1.0, "'a' has num_samples = 0; expected a finite number at least 1"),
+        (report_fields(accuracy=1.5), 1.0, "'a' has accuracy = 1.5.* at least 0 and at most 1"),
+        (report_fields(num_samples=0), 1.0, "'a' has num_samples = 0.* at least 1"),
         (report_fields(num_samples="many"), 1.0, "'a' has num_samples = 'many'"),
-        (report_fields(cost_j=-1.0), 1.0, "'a' has cost_j = -1.0; expected a finite number at least 0"),
+        (report_fields(cost_j=-1.0), 1.0, "'a' has cost_j = -1.0.* at least 0"),
         (report_fields(cost_j=None), 1.0, "'a' has cost_j = None"),
         ({"a": {"num_samples": 10, "cost_j": 1.0}}, 1.0, "'a' has accuracy = None"),
-        (report_fields(), float("nan"), "budget_j is nan; it must be at least 0"),
-        (report_fields(observation=[0.5, 0.5]), 1.0, r"'a' has observation = \[0.5, 0.5\]; expected 5 finite numbers"),
+        (report_fields(), float("nan"), "budget_j is nan.* at least 0"),
+        (report_fields(observation=[0.5, 0.5]), 1.0, r"'a' has observation = \[0.5, 0.5\].* 5 finite numbers"),
     ],
 )
-def test_bad_reports_are_refused_by_name_and_change_nothing(federated, tmp_path, reports, budget, message):
-    selector = ClientSelector.load(federated)
-    selector.save(tmp_path / "before")
+def test_bad_reports_are_refused_by_name(federated, reports, budget, message):
     with pytest.raises(ValueError, match=message):
-        selector.select(reports, budget)
-    selector.save(tmp_path / "after")
-    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        ClientSelector.load(federated).select(reports, budget)
 
 
-def test_bad_rounds_are_refused_by_name(trained, federated):
-    workers, clients = ClientSelector.load(trained[1]), ClientSelector.load(federated)
-    with pytest.raises(ValueError, match="there is no round to update; call select first"):
-        clients.update([], {})
-    clients.select(report_fields(), 1.0)
-    workers.select(observed(trained[0]), 3.0)
-    for selector, selected, worth, message in (
-        (clients, ["a"], {"accuracies": {}, "effects": {}}, "at most one of accuracies, effects and rewards"),
-        (clients, ["a"], {"effects": {}}, "'a' has effect = None"),
-        (clients, ["a"], {"rewards": {"a": np.nan}}, "'a' has reward = nan"),
-        (clients, ["a"], {"accuracies": {"a": 2}}, "'a' has accuracy = 2"),
-        (clients, ["b"], {"rewards": 1.0}, r"\['b'\] cannot have trained"),
-        (workers, ["worker_00"], {"accuracies": {"worker_00": 0.5}}, "has no reward of accuracies or effects"),
-        (clients, ["a"], {"effects": {"a": 1.5}}, "'a' has effect = 1.5; expected a finite number at least -1"),
-        (workers, [], {"accuracies": {}, "rewards": 0.0}, "give at most one of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            selector.update(selected, **worth)
+NO_REWARD = "no reward of accuracies or effects"
+
+
+@pytest.mark.parametrize(
+    ("of", "selected", "values", "message"),
+    [
+        ("clients", ["a"], {"accuracies": {}, "effects": {}}, "at most one of accuracies, effects and rewards"),
+        ("workers", [], {"accuracies": {}, "rewards": 0.0}, "at most one of"),
+        ("clients", ["a"], {"effects": {}}, "'a' has effect = None"),
+        ("clients", ["a"], {"effects": {"a": 1.5}}, "'a' has effect = 1.5.* at least -1"),
+        ("clients", ["a"], {"rewards": {"a": np.nan}}, "'a' has reward = nan"),
+        ("clients", ["a"], {"rewards": 1e39}, r"'a' has reward = 1e\+39.* at most 3.40282e\+38"),
+        ("clients", ["a"], {"accuracies": {"a": 2}}, "'a' has accuracy = 2"),
+        ("clients", ["b"], {"rewards": 1.0}, r"\['b'\] cannot have trained"),
+        ("workers", ["worker_00"], {"accuracies": {"worker_00": 0.5}}, NO_REWARD),
+        ("workers", ["worker_00"], {"effects": {"worker_00": 0.5}}, NO_REWARD),
+    ],
+)
+def test_bad_updates_are_refused_by_name(trained, federated, of, selected, values, message):
+    selector = ClientSelector.load(federated if of == "clients" else trained[1])
+    with pytest.raises(ValueError, match="no round to update"):
+        selector.update([], {})
+    selector.select(report_fields(), 1.0) if of == "clients" else selector.select(observed(trained[0]), 3.0)
+    with pytest.raises(ValueError, match=message):
+        selector.update(selected, **values)
+
+
+def test_a_round_of_no_reports_selects_nobody(trained):
+    workers = ClientSelector.load(trained[1])
     with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
         workers.select(report_fields(), 1.0)
     assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
     with pytest.raises(ValueError, match=r"\['worker_00'\] cannot have trained"):
         workers.update(["worker_00"], rewards=1.0)
-    clients.select(report_fields(), 1.0)
-    with pytest.raises(ValueError, match=r"'a' has reward = 1e\+39; expected a finite number .* at most 3.40282e\+38"):
-        clients.update(["a"], rewards=1e39)
 
 
-def test_both_runners_write_the_same_file_and_a_sampler_of_the_users_own_none(ray_session, tmp_path, monkeypatch):
-    def file_of(config):
+def test_both_runners_write_the_same_file(ray_session, tmp_path, monkeypatch):
+    files = []
+    for config in (BippoConfig(), BippoConfig().env_runners(env_runner_cls=EpisodeEnvRunner)):
         algo = config.environment(Workers).debugging(seed=7, log_level="ERROR").build_algo()
         for _ in range(3):
             algo.train()
         monkeypatch.chdir(tmp_path)
-        saved = algo.save_to_path("relative")
-        algo.stop()
-        return (tmp_path / "relative" / SELECTOR_FILE).read_bytes(), saved
-
-    episodes = BippoConfig().env_runners(env_runner_cls=EpisodeEnvRunner)
-    assert file_of(BippoConfig())[0] == file_of(episodes)[0]
-
-    class Own(BudgetSampler):
-        pass
-
-    piece = BudgetSamplerConnector(Own())
-    _, saved = file_of(BippoConfig().env_runners(module_to_env_connector=lambda env, spaces: piece))
-    with pytest.raises(ValueError, match="the sampler is a Own, which takes RLlib"):
-        ClientSelector.load(saved)
+        algo.save_to_path("relative")
+        files.append((tmp_path / "relative" / SELECTOR_FILE).read_bytes())
+    assert files[0] == files[1]
 
 
 def test_where_the_environment_has_no_such_reward_load_names_one(trained):
@@ -397,11 +369,8 @@ def test_where_the_environment_has_no_such_reward_load_names_one(trained):
     reports["worker_00"]["accuracy"] = -3.0
     selector = ClientSelector.load(trained[1])
     assert selector.reward is None and selector.select(reports, 3.0)  # accuracies of its own kind
-    for worth in ({"accuracies": {"worker_00": 0.5}}, {"effects": {"worker_00": 0.5}}):
-        with pytest.raises(ValueError, match=r"has no reward of accuracies or effects; give rewards, or name one"):
-            selector.update(["worker_00"], **worth)
     selector = ClientSelector.load(trained[1], reward=Reward(base=16.0))
-    with pytest.raises(ValueError, match=r"'worker_00' has accuracy = -3.0; expected a finite number at least 0"):
+    with pytest.raises(ValueError, match=r"'worker_00' has accuracy = -3.0"):
         selector.select(reports, 3.0)
     reports["worker_00"]["accuracy"] = 0.5
     selector.select(reports, 3.0)
@@ -427,24 +396,6 @@ def test_the_examples_of_the_page_run(federated, tmp_path, monkeypatch, caplog):
     again._parts.prior = None
     seen = {"client_000": {"observation": names["observation"][0], "cost_j": 1.0}}
     assert again.suggestions(seen, 1.0) == pytest.approx({"client_000": names["probability"]}, abs=1e-6)
-
-
-def test_suggestions_are_what_select_goes_by_and_leave_no_trace(federated, tmp_path):
-    selector = ClientSelector.load(federated)
-    reports = {
-        name: {"accuracy": a, "num_samples": 10, "cost_j": 1.0} for name, a in (("x", 0.1), ("y", 0.5), ("z", 0.9))
-    }
-    for _ in range(3):
-        selector.select(reports, 1.0)
-        selector.update(["x"], rewards=5.0)
-        selector.save(tmp_path / "before")
-        seen = {**reports, "new": {"accuracy": 0.4, "num_samples": 10, "cost_j": 1.0}}
-        scores = selector.suggestions(seen, 1.0)
-        selector.save(tmp_path / "after")
-        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
-        assert (
-            max(scores, key=scores.get) == ClientSelector.load(tmp_path / "after").select(seen, 1.0, explore=False)[0]
-        )
 
 
 def test_a_score_that_is_none_names_its_client(federated):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
 import random
 import resource
 import shutil
@@ -39,7 +38,7 @@ RANKINGS = [lambda: ReportRanking("accuracy", False), lambda: CyclicRanking(Cycl
 
 
 def loaded_or_refused(file: Path) -> ClientSelector | None:
-    """The selector, which works; None where the file is refused in one line. Any other error is the test's."""
+    """Returns the selector, which works; None where the file is refused in one line."""
     try:
         selector = ClientSelector.load(file)
     except ValueError as error:
@@ -129,17 +128,12 @@ def test_flipped_bits_and_cut_off_files_are_refused(good, tmp_path):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ("", "is no selector, or is cut off"),
-        ("null", "is no selector, or is cut off"),
-        ("[" * 100_000, "is no selector, or is cut off"),
-        ('{"a":' * 100_000, "is no selector, or is cut off"),
-        ("9" * 5000, "is no selector, or is cut off"),
-        ("{}", "is no selector, or is cut off: KeyError: 'version'"),
-        ('{"version": 1}', "has format 1; this version of bippo_rllib reads 3: write it again"),
+        *((text, "cut off") for text in ("", "null", "[" * 100_000, '{"a":' * 100_000, "9" * 5000, "{}")),
+        ('{"version": 1}', "has format 1; .* reads 3"),
         ('{"version": "3"}', "version is '3'|lacks"),
-        ('{"version": 3}', "is damaged: the record lacks batch_size, cyclic, explore"),
+        ('{"version": 3}', "is damaged: the record lacks batch_size"),
         ('{"version": 3, "refused": "why\\nnot", "steps": 0}', "why not$"),
-        ('{"version": 3, "refused": ["why"], "steps": 0}', r"is damaged: refused is \['why'\]; expected a text"),
+        ('{"version": 3, "refused": ["why"], "steps": 0}', "is damaged: refused is"),
     ],
 )
 def test_a_record_that_is_none_is_refused(good, tmp_path, record, message):
@@ -150,7 +144,7 @@ def test_a_record_that_is_none_is_refused(good, tmp_path, record, message):
 
 
 def edited(good, file, change):
-    """A file whose record and arrays ``change`` was given; it returns nothing."""
+    """Writes the file with what ``change`` does to its record and arrays."""
     record, arrays = read_file(good)
     change(record, arrays)
     write_file(file, record, arrays)
@@ -158,36 +152,27 @@ def edited(good, file, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        (lambda record, arrays: arrays.pop("adam.steps"), "the file lacks adam.steps"),
-        (lambda record, arrays: arrays.update(more=np.zeros(1)), r"the file has \['more'\], which nobody reads"),
-        (lambda record, arrays: record["policy_ids"].pop(), r"actor.0.weight has shape \[3, 4, 5\]; expected \[2,"),
-        (lambda record, arrays: record.update(policy_ids=["a"] * 3), "policy_ids is .*; expected a list of different"),
-        (lambda record, arrays: record.update(batch_size=2**31), "batch_size is 2147483648; expected a whole number"),
+        (lambda record, arrays: arrays.pop("adam.steps"), "lacks adam.steps"),
+        (lambda record, arrays: arrays.update(more=np.zeros(1)), "'more'"),
+        (lambda record, arrays: record["policy_ids"].pop(), r"actor.0.weight .*\[3, 4, 5\]; expected \[2,"),
+        (lambda record, arrays: record.update(policy_ids=["a"] * 3), "policy_ids is"),
+        (lambda record, arrays: record.update(batch_size=2**31), "batch_size is 2147483648"),
         (lambda record, arrays: record.update(batch_size=999), r"expected F32 \[3, 999, 5\]"),
-        (
-            lambda record, arrays: record["prior"]["clients"].pop(),
-            r"prior.sums is F64 of shape \[3\]; expected",
-        ),
+        (lambda record, arrays: record["prior"]["clients"].pop(), r"prior.sums is F64 of shape \[3\]"),
         (lambda record, arrays: record["matching"].update(profile_size=None), r"matching.profiles is F64 of shape"),
         (lambda record, arrays: arrays["matching.profiles"].fill(np.inf), "matching.profiles has numbers"),
         (lambda record, arrays: record["last_policy_ids"].append("z"), r"last.observations is F32 of shape \[3, 5\]"),
-        (
-            lambda record, arrays: arrays["actor.0.weight"].fill(np.nan),
-            "actor.0.weight has numbers that are not finite",
-        ),
+        (lambda record, arrays: arrays["actor.0.weight"].fill(np.nan), "actor.0.weight .*not finite"),
         (lambda record, arrays: arrays["adam.exp_avg_sq"].fill(-1), "adam.exp_avg_sq has numbers"),
         (lambda record, arrays: arrays["buffer._counts"].fill(2), "buffer._counts has numbers"),
-        (
-            lambda record, arrays: arrays.update({"adam.steps": arrays["adam.steps"].astype(np.int32)}),
-            r"adam.steps is I32 of shape \[3\]; expected I64 \[3\]",
-        ),
+        (lambda record, arrays: arrays.update({"adam.steps": np.ones(3, np.int32)}), r"adam.steps is I32 .*I64 \[3\]"),
     ],
 )
-def test_what_is_wrong_is_named(good, tmp_path, change, message):
+def test_what_is_wrong_is_named(good, tmp_path, change, named):
     file = edited(good, tmp_path / "file", change)
-    with pytest.raises(ValueError, match=rf"^{file} is damaged: .*({message})"):
+    with pytest.raises(ValueError, match=rf"^{file} is damaged: .*{named}"):
         ClientSelector.load(file)
 
 
@@ -205,64 +190,66 @@ def test_a_file_without_policies_cannot_ask_for_gigabytes_either(tmp_path, hidde
         ClientSelector.load(tmp_path / "file")
 
 
-def test_a_file_of_another_format_is_named_as_such_in_a_trials_folder_too(good, tmp_path):
-    for folder, version in (("checkpoint_000001", 3), ("checkpoint_000002", 1)):
-        (tmp_path / folder).mkdir()
-        file = tmp_path / folder / selector_file.SELECTOR_FILE
-        edited(good, file, lambda record, arrays, version=version: record.update(version=version))
-    with pytest.raises(ValueError, match="has format 1; this version of bippo_rllib reads 3"):
-        ClientSelector.load(tmp_path)
+@pytest.fixture
+def trial(good, tmp_path):
+    """Writes a checkpoint of a trial's folder, which it returns."""
+
+    def write(number, **changes):
+        (tmp_path / f"checkpoint_{number:06d}").mkdir(exist_ok=True)
+        file = tmp_path / f"checkpoint_{number:06d}" / selector_file.SELECTOR_FILE
+        edited(good, file, lambda record, arrays: record.update(changes))
+        return tmp_path
+
+    return write
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_a_refusal_is_not(good, tmp_path):
-    """The newest one counts, and of a trial that has diverged since it says so."""
-    for folder, steps in (("checkpoint_000001", 4), ("checkpoint_000002", 9)):
-        (tmp_path / folder).mkdir()
-        file = tmp_path / folder / selector_file.SELECTOR_FILE
-        edited(good, file, lambda record, arrays, steps=steps: record.update(steps=steps))
-    assert ClientSelector.load(tmp_path)._parts.steps == 9
-    newest = tmp_path / "checkpoint_000002" / selector_file.SELECTOR_FILE
-    edited(good, newest, lambda record, arrays: record.pop("explore"))
-    assert ClientSelector.load(tmp_path)._parts.steps == 4
+def test_a_file_of_another_format_is_named_as_such_in_a_trials_folder_too(trial):
+    trial(1, version=3)
+    with pytest.raises(ValueError, match=r"has format 1; .* reads 3"):
+        ClientSelector.load(trial(2, version=1))
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_a_refusal_is_not(trial):
+    """The newest one counts, and the refusal of a trial that has diverged since names it."""
+    trial(1, steps=4)
+    folder = trial(2, steps=9)
+    assert ClientSelector.load(folder)._parts.steps == 9
+    trial(2, explore="yes")
+    assert ClientSelector.load(folder)._parts.steps == 4
+    newest = folder / "checkpoint_000002" / selector_file.SELECTOR_FILE
     newest.write_bytes(selector_file.pack_refusal("it diverged", steps=9))
     with pytest.raises(ValueError, match="checkpoint_000002: it diverged"):
-        ClientSelector.load(tmp_path)
+        ClientSelector.load(folder)
     shutil.rmtree(newest.parent)
-    assert ClientSelector.load(tmp_path)._parts.steps == 4
+    assert ClientSelector.load(folder)._parts.steps == 4
 
 
 class Own(BudgetSampler):
-    """A user's, with a state that nobody knows."""
+    """A custom sampler, whose state a file does not know."""
 
 
 @pytest.mark.parametrize(
-    ("break_", "message"),
+    ("spoil", "named"),
     [
-        (lambda parts: setattr(parts, "sampler", Own()), "the sampler is a Own, and a file holds a BudgetSampler's"),
-        (lambda parts: parts.trainer.policies.flat.fill_(np.nan), "actor.0.weight has numbers that are not finite"),
-        (
-            lambda parts: setattr(parts, "settings", replace(parts.settings, num_epochs=10**9)),
-            "num_epochs is 1000000000",
-        ),
+        (lambda parts: setattr(parts, "sampler", Own()), "the sampler is a Own"),
+        (lambda parts: parts.trainer.policies.flat.fill_(np.nan), "actor.0.weight .*not finite"),
+        (lambda parts: setattr(parts, "settings", replace(parts.settings, num_epochs=10**9)), "num_epochs is 10+$|10+"),
     ],
 )
-def test_what_could_not_be_loaded_is_not_saved_and_the_last_file_stays(good, tmp_path, break_, message):
+def test_what_could_not_be_loaded_is_not_saved_and_the_last_file_stays(good, tmp_path, spoil, named):
     file = tmp_path / "file"
     shutil.copy(good, file)
     selector = ClientSelector.load(file)
-    break_(selector._parts)
-    with pytest.raises(ValueError, match=message):
+    spoil(selector._parts)
+    with pytest.raises(ValueError, match=named):
         selector.save(file)
     assert file.read_bytes() == good.read_bytes() and list(tmp_path.iterdir()) == [file]
 
 
-def test_a_sampler_of_ones_own_class_selects(good):
+def test_a_custom_sampler_selects_and_update_matching_needs_odds(good, tmp_path):
     selector = ClientSelector.load(good, sampler=Own("odds", seed=0))
     assert sorted(selector.select(toy_reports(), 9.0)) == sorted(toy_reports())
-
-
-def test_update_matching_takes_the_sampler_odds(good, tmp_path):
-    with pytest.raises(ValueError, match="strategy is 'greedy'; update matching needs 'odds'"):
+    with pytest.raises(ValueError, match=r"strategy is 'greedy'.*'odds'"):
         ClientSelector.load(good, sampler=BudgetSampler("greedy"))
     edited(good, tmp_path / "file", lambda record, arrays: record["sampler"].update(strategy="random"))
     assert loaded_or_refused(tmp_path / "file") is None
@@ -278,7 +265,3 @@ def test_the_table_knows_every_setting():
     matching = inspect.signature(UpdateMatching).parameters
     assert list(FIELDS["matching"].table)[:3] == list(selector_file._MATCHING) == list(matching)
     assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_file._PRIOR, "clients"]
-
-
-def test_records_are_plain_json(good):
-    assert json.loads(json.dumps(read_file(good)[0], allow_nan=False))["version"] == 3

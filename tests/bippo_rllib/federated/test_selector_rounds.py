@@ -30,44 +30,21 @@ def bits(selector: ClientSelector) -> bytes:
 USED = used_selector(matching=UpdateMatching())
 USED.select(toy_reports(), 2.0)
 RANKED = [used_selector(ranking=ranking(), strategy="greedy", prior=None) for ranking in (OortRanking, CyclicRanking)]
-NUMBERS = [
-    math.nan,
-    math.inf,
-    -math.inf,
-    -1.0,
-    -1e-9,
-    1.5,
-    1e39,
-    1e308,
-    10**400,
-    "many",
-    "",
-    None,
-    [],
-    {},
-    b"1",
-    object(),
-]
+NUMBERS = [math.nan, math.inf, -math.inf, -1.0, -1e-9, 1.5, 1e39, 1e308, 10**400, "many", "", None, [], {}, b"1"]
+NUMBERS.append(object())
 GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]
 ENTRIES = st.sampled_from(["accuracy", "num_samples", "cost_j", "observation", "trained", "update_profile", "loss"])
 CLIENTS = st.sampled_from(["client_000", "client_001", "client_001#1", "stranger", "\ud800", 3, ("site", 1), math.nan])
+PROFILES = [*GIVEN, np.ones(4), [1e38, 0, 0, -1e38], [1e-300] * 4, np.zeros(4)]
+KNOWN = {"accuracy": st.just(0.5), "num_samples": st.sampled_from([10, 1e308, 0.5]), "cost_j": st.just(1.0)}
 BAD_REPORTS = st.dictionaries(
     CLIENTS,
     st.one_of(
         st.dictionaries(ENTRIES, st.sampled_from(GIVEN)),
         st.builds(ClientReport, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
         st.just({"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0}),
-        st.builds(
-            lambda profile, size, loss: {
-                "accuracy": 0.5,
-                "num_samples": size,
-                "cost_j": 1.0,
-                "update_profile": profile,
-                "loss": loss,
-            },
-            st.sampled_from([*GIVEN, np.ones(4), [1e38, 0, 0, -1e38], [1e-300] * 4, np.zeros(4)]),
-            st.sampled_from([10, 1e308, 0.5]),
-            st.sampled_from([0.5, 0.5, 0.0, *NUMBERS]),
+        st.fixed_dictionaries(
+            {**KNOWN, "update_profile": st.sampled_from(PROFILES), "loss": st.sampled_from([0.5, 0.5, 0.0, *NUMBERS])}
         ),
     ),
     max_size=4,
@@ -75,7 +52,7 @@ BAD_REPORTS = st.dictionaries(
 OF_CLIENTS = st.dictionaries(CLIENTS, st.sampled_from([0.5, 0.5, *NUMBERS]), max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     reports=BAD_REPORTS,
     budget=st.sampled_from([2.0, 2.0, 2.0, 0.0, math.inf, *NUMBERS]),
@@ -125,7 +102,7 @@ def test_scores_that_are_no_numbers_are_refused_in_the_last_step_of_all():
         selector.select({client: {**report, "reading": 1.0} for client, report in toy_reports().items()}, 3.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     selected=st.lists(CLIENTS, max_size=3),
     accuracies=st.one_of(st.none(), OF_CLIENTS),
@@ -162,41 +139,28 @@ def test_a_refused_addition_or_removal_changes_nothing(client):
     assert bits(selector) == before
 
 
-def test_suggestions_write_nowhere():
-    """Every array and every record is the very one of before, and all arrays may be read-only."""
-    selector = used_selector()
-    selector.select(toy_reports(), 3.0)
-    selector.update(sorted(toy_reports()), rewards=1.0)
-    parts, before = selector._parts, bits(selector)
-    held = {name: id(value) for name, value in vars(parts).items()}
-    rows = parts.trainer.policies.flat
-    parts.last.rewards.flags.writeable = False
-    for array in vars(parts.trainer.buffer).values():
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
-    scores = selector.suggestions({**toy_reports(accuracy=0.6), "new": toy_reports()["client_000"]}, 2.0)
-    assert {name: id(value) for name, value in vars(parts).items()} == held and parts.trainer.policies.flat is rows
-    assert bits(selector) == before and list(scores) == [*toy_reports(), "new"]
-
-
-def test_suggestions_are_those_of_the_update_that_select_will_make():
-    selector = used_selector()
+def test_suggestions_are_those_of_the_update_that_select_will_make_and_write_nowhere():
+    """All arrays may be read-only meanwhile."""
+    selector, unchanged = toy_selector(), set()
     for number in range(4):  # of which every other one fills a batch
         selector.select(toy_reports(), 3.0)
         selector.update(sorted(toy_reports()), rewards=float(number))
-        unlearned = copy.deepcopy(selector)
-        unlearned._parts.last.rewards[:] = math.nan
-        seen = selector.suggestions(toy_reports(), 2.0)
-        twin = copy.deepcopy(selector)
+        parts, before = selector._parts, bits(selector)
+        arrays = [a for a in [parts.last.rewards, *vars(parts.trainer.buffer).values()] if isinstance(a, np.ndarray)]
+        for array in arrays:
+            array.flags.writeable = False
+        seen = selector.suggestions({**toy_reports(), "new": toy_reports()["client_000"]}, 2.0)
+        assert list(seen) == [*toy_reports(), "new"] and bits(selector) == before
+        for array in arrays:
+            array.flags.writeable = True
+        seen, twin, learned = selector.suggestions(toy_reports(), 2.0), copy.deepcopy(selector), copy.deepcopy(selector)
         twin.select(toy_reports(), 2.0)
-        learned = twin._parts.trainer.policies.flat.equal(selector._parts.trainer.policies.flat)
-        assert (seen == unlearned.suggestions(toy_reports(), 2.0)) == learned
-        if not learned:
-            weights, record = twin._parts.trainer.policies.flat, selector._parts.prior.record
-            selector._parts.trainer.policies.flat[:] = weights
-            selector._parts.prior.record = record
-            selector._parts.last.rewards[:] = math.nan
-            assert selector.suggestions(toy_reports(), 2.0) == seen
+        weights = twin._parts.trainer.policies.flat
+        unchanged.add(weights.equal(parts.trainer.policies.flat))
+        learned._parts.trainer.policies.flat[:] = weights
+        learned._parts.last.rewards[:] = math.nan
+        assert learned.suggestions(toy_reports(), 2.0) == seen
+    assert unchanged == {True, False}
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -224,15 +188,15 @@ def test_who_is_away_for_a_round_has_left_whether_or_not_anybody_is_there(tmp_pa
     assert selector._parts.last.observations[:, 4].tolist() == [0.0] * 3  # nobody trained in the round before
 
 
-@pytest.mark.parametrize("value", [3.5e38, 1e39, -1e300, 1e308])
+@pytest.mark.parametrize("value", [3.5e38, -1e300])
 def test_numbers_beyond_float32_are_refused_without_a_warning(value):
     selector, other = toy_selector(), toy_selector(obs_dim=2, prior=None)
     selector.select(toy_reports(), 3.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"'client_000' has reward = .*; expected a finite number"):
+        with pytest.raises(ValueError, match=r"'client_000' has reward = "):
             selector.update(["client_000"], rewards=value)
-        with pytest.raises(ValueError, match=r"'a' has observation = .*; expected 2 finite numbers"):
+        with pytest.raises(ValueError, match=r"'a' has observation = .* 2 finite numbers"):
             other.select({"a": {"observation": [value, 0.0], "cost_j": 1.0}}, 1.0)
         selector.select(toy_reports(cost=abs(value)), 1e-5)  # a share of the budget that no float32 holds
 
@@ -249,14 +213,16 @@ def test_another_reward_than_the_one_trained_on_is_warned_of():
 
 
 @pytest.mark.parametrize(
-    ("name", "base", "target"), [("best", 64.0, 0.8), ("leave_one_out", 0.0, 0.8), ("", 64.0, 2.0)]
+    ("values", "named"),
+    [(["best"], "'best'"), (["leave_one_out", 0.0], "base is 0"), (["accuracy_change", 64.0, 2.0], "target is 2")],
 )
-def test_a_reward_out_of_range_is_refused(name, base, target):
-    with pytest.raises(ValueError, match="reward"):
-        Reward(name, base, target)
+def test_a_reward_out_of_range_is_refused(values, named):
+    with pytest.raises(ValueError, match=named):
+        Reward(*values)
 
 
-def test_beside_a_package_envs_of_the_users_own_it_selects_and_learns_alike(tmp_path):
+@pytest.mark.slow
+def test_beside_a_package_envs_of_another_project_it_selects_and_learns_alike(tmp_path):
     """Whose code is not run."""
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs" / "__init__.py").write_text("raise SystemExit('imported')\n")

@@ -30,15 +30,7 @@ def test_gae_golden_values():
     torch.testing.assert_close(returns, tensor(0.6904, -0.73))
 
 
-def test_gae_is_cut_where_a_sequence_ends():
-    # The same two steps, but the first ended an episode: A_1 = delta_1, still bootstrapped.
-    advantages, _ = gae(
-        tensor(1.0, -1.0), tensor(0.5, 0.2), tensor(0.4, 0.3), torch.tensor([True, False]), gamma=0.9, lambda_=0.8
-    )
-    torch.testing.assert_close(advantages, tensor(0.86, -0.93))
-
-
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 1000))
 def test_gae_equals_the_sum_of_discounted_deltas(num_steps, num_policies, seed):
     rng = np.random.default_rng(seed)

@@ -43,13 +43,6 @@ def test_an_ended_sequence_is_marked_and_the_batch_waits_for_the_next_episode():
     assert buffer.take_full().ends.tolist() == [[False, False]]
 
 
-def test_adding_to_a_full_batch_is_refused():
-    buffer = ParticipationBuffer(num_policies=1, batch_size=1, obs_dim=2)
-    add(buffer, [0], 1.0)
-    with pytest.raises(ValueError, match="full and was not taken"):
-        add(buffer, [0], 1.0)
-
-
 def test_state_round_trip_growth_and_clear():
     buffer = ParticipationBuffer(num_policies=2, batch_size=2, obs_dim=2)
     add(buffer, [0, 1], 1.0)
@@ -63,7 +56,11 @@ def test_state_round_trip_growth_and_clear():
     assert buffer.counts.tolist() == [1, 1]
 
 
-def test_state_of_another_batch_size_is_refused():
+def test_a_full_batch_and_a_state_of_another_batch_size_are_refused():
+    buffer = ParticipationBuffer(num_policies=2, batch_size=1, obs_dim=2)
+    add(buffer, [0], 1.0)
+    with pytest.raises(ValueError, match="full and was not taken"):
+        add(buffer, [0], 1.0)
     saved = ParticipationBuffer(num_policies=2, batch_size=3, obs_dim=2).get_state(np.array([0]))
     with pytest.raises(ValueError, match="policy_batch_size"):
-        ParticipationBuffer(num_policies=2, batch_size=2, obs_dim=2).set_state(saved, np.array([0]))
+        buffer.set_state(saved, np.array([0]))

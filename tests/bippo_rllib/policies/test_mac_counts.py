@@ -50,7 +50,12 @@ def test_a_convolution() -> None:
 
 @pytest.mark.parametrize(
     ("model", "shape", "expected"),
-    [("cnn", (1, 28, 28), (431_080, 2_293_000)), ("resnet18", (3, 32, 32), (11_173_962, 555_422_720))],
+    [
+        ("cnn", (1, 28, 28), (431_080, 2_293_000)),
+        ("resnet18", (3, 32, 32), (11_173_962, 555_422_720)),  # the paper's
+        # 32*32 * 27 * 16 + 16*16 * 144 * 32 + 8*8 * 288 * 64 + 1,024 * 10
+        ("cnn_small_color", (3, 32, 32), (33_834, 2_811_904)),
+    ],
 )
 def test_federated_models(model: str, shape: tuple[int, ...], expected: tuple[int, int]) -> None:
     built = build_model(model, shape, 10).eval()

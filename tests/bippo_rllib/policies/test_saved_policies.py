@@ -51,24 +51,21 @@ def change_weight(to: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda state: next(iter(state.values())).update({"critic.2.bias": to})
 
 
+NO_POLICY = "'client_00[01]' is no float32 policy of 4 hidden units"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (change_weight(np.zeros(1)), "'client_000' is no float32 policy of 4 hidden units and 5 inputs"),
-        (change_weight(np.zeros((1, 1), np.float32)), "'client_000' is no float32 policy of 4 hidden units"),
-        (change_weight(np.full(1, np.nan, np.float32)), "'client_000' has weights that are not finite: the run"),
+        (change_weight(np.zeros(1)), f"{NO_POLICY} and 5 inputs"),
+        (change_weight(np.zeros((1, 1), np.float32)), NO_POLICY),
+        (change_weight(np.full(1, np.nan, np.float32)), "'client_000' has weights that are not finite"),
         (change_weight(None), "AttributeError"),
-        (lambda state: state["client_001"].pop("actor.0.bias"), "'client_001' is no float32 policy of 4 hidden units"),
-        (
-            lambda state: state["client_001"].update(more=np.zeros(1)),
-            "'client_001' is no float32 policy of 4 hidden units",
-        ),
-        (
-            lambda state: state.update(client_001=policy(ParameterLayout(6, 4), "a")),
-            "'client_001' is no float32 policy of 4",
-        ),
-        (lambda state: state.update({7: state["client_000"]}), "its clients are .*; expected different names"),
-        (dict.clear, r"its clients are \[\]; expected different names"),
+        (lambda state: state["client_001"].pop("actor.0.bias"), NO_POLICY),
+        (lambda state: state["client_001"].update(more=np.zeros(1)), NO_POLICY),
+        (lambda state: state.update(client_001=policy(ParameterLayout(6, 4), "a")), NO_POLICY),
+        (lambda state: state.update({7: state["client_000"]}), "its clients are"),
+        (dict.clear, r"its clients are \[\]"),
     ],
 )
 def test_policies_that_are_not_whole_are_refused(change: Any, message: str, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_agents_and_spaces_follow_an_environment_that_grows():
     env.reset(seed=0)
     before = env.possible_agents
     env.parallel_env.join("worker_77")
-    assert before == ["worker_00", "worker_01"]  # what was handed out does not change
+    assert before == ["worker_00", "worker_01"]  # a list that was returned does not change
     assert env.possible_agents == env.agents == ["worker_00", "worker_01", "worker_77"]
     assert (env.num_agents, env.max_num_agents) == (3, 3)
     assert env.get_observation_space("worker_77") == env.observation_spaces["worker_77"]

@@ -26,4 +26,3 @@ def test_agents_that_left_are_not_remembered_and_each_step_has_its_own_budget(ru
     assert env.time == 60
     assert 4 <= len(env.ids) <= 12  # those of the last step or two
     assert list(algo.bank.keys()) == list(Passing.possible_agents)
-    algo.stop()

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from fake_episode import Episode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
@@ -26,16 +27,6 @@ GREEDY = BudgetSamplerConnector(BudgetSampler("greedy", seed=0))
 RANKINGS = {
     (highest, count): InfoRanking(highest=highest, candidates=count) for highest in (True, False) for count in (None, 9)
 }
-
-
-class Episode:
-    """All that a connector asks of an episode."""
-
-    def __init__(self, infos):
-        self._infos = infos
-
-    def get_infos(self, indices):
-        return self._infos
 
 
 def infos_of(budget=6.0, names=NAMES, losses=LOSSES, accuracies=ACCURACIES, costs=COSTS, sizes=None):
@@ -76,7 +67,7 @@ def test_hand_computed_selections(ranking, selected):
     assert selection(ranking, infos_of())[1] == selected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.booleans(), st.sampled_from([None, 9]))
 def test_relabelling_the_clients_relabels_the_selection(data, highest, candidates):
     size = data.draw(st.integers(1, 9))
@@ -138,15 +129,11 @@ def test_log_probs_are_the_policys_own_whatever_the_scores():
 @pytest.mark.parametrize(
     ("keywords", "change", "message"),
     [
-        ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*selection\(score_key=...\)$"),
-        ({"candidates": 2}, {"num_samples": None}, r"info of 'bob' has no 'num_samples' .*selection\(size_key=...\)$"),
-        (
-            {},
-            {"loss": math.nan},
-            r"info of 'bob' has 'loss' = nan; BippoConfig.selection\(score_key=...\) needs a finite",
-        ),
+        ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*score_key"),
+        ({"candidates": 2}, {"num_samples": None}, "info of 'bob' has no 'num_samples' .*size_key"),
+        ({}, {"loss": math.nan}, "info of 'bob' has 'loss' = nan.*score_key"),
         ({"highest": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
-        ({"candidates": 2}, {"num_samples": -3}, r"a client's data size is -3\.0; it must be at least 0$"),
+        ({"candidates": 2}, {"num_samples": -3}, r"data size is -3\.0"),
     ],
 )
 def test_infos_that_cannot_be_ranked_are_refused(keywords, change, message):
@@ -172,7 +159,7 @@ def config(candidates: int | None) -> BippoConfig:
     return ranked.multi_agent(policies_to_train=[]).debugging(seed=7, log_level="ERROR")
 
 
-def test_the_pipeline_ranks_before_the_sampler_also_a_users_own(ray_session):
+def test_the_pipeline_ranks_before_the_sampler_also_in_a_custom_pipeline(ray_session):
     def own(env, spaces):
         return [BudgetSamplerConnector(BudgetSampler("greedy"))]
 
@@ -183,7 +170,6 @@ def test_the_pipeline_ranks_before_the_sampler_also_a_users_own(ray_session):
         algo.train()
         # Losses (3 * place) % 7 = 0, 3, 6, 2, 5, 1, 4 at costs 1, 2, 1, 2, 1, 2, 1 and budget 4: 2, 4 and 6, then 0.
         assert [a[-1] for a, act in algo.parallel_env.last_actions.items() if act] == ["0", "2", "4", "6"]
-        algo.stop()
 
 
 def test_both_runners_and_a_restored_run_select_the_same(tmp_path, ray_session):
@@ -199,14 +185,6 @@ def test_both_runners_and_a_restored_run_select_the_same(tmp_path, ray_session):
         selections.add(tuple(arrays.parallel_env.last_actions.values()))
         assert 1 <= sum(arrays.parallel_env.last_actions.values()) <= 3
     assert len(selections) > 4
-    for algo in (arrays, episodes, restored):
-        algo.stop()
-
-
-@pytest.mark.parametrize("value", [0, 2.5])
-def test_a_bad_number_of_candidates_is_refused(value):
-    with pytest.raises(ValueError, match=f"candidates is {value}; it must be an integer of at least 1$"):
-        config(value).validate()
 
 
 @pytest.mark.parametrize(("explore", "epsilon"), [({}, 0.5), ({"explore": None}, 0.5), ({"explore": False}, 1.0)])

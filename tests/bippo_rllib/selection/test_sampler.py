@@ -20,9 +20,14 @@ COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e
 BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf]))
 
 
-@settings(max_examples=300, deadline=None)
+def alternating(chosen, candidates):
+    """A set score that likes even and odd clients in turn, and knows nothing of client 3."""
+    return np.where(candidates == 3, np.nan, (candidates % 2 == len(chosen) % 2).astype(float))
+
+
+@settings(max_examples=300)
 @given(
-    st.sampled_from(STRATEGIES),
+    st.sampled_from([*STRATEGIES, "odds with a set score"]),
     st.lists(st.tuples(st.floats(0.0, 1.0) | st.just(0.5), COSTS), min_size=0, max_size=60),
     BUDGETS,
     st.booleans(),
@@ -30,7 +35,9 @@ BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf
 )
 def test_selection_fits_the_budget_and_is_maximal(strategy, clients, budget, explore, seed):
     scores, costs = [s for s, _ in clients], [c for _, c in clients]
-    picked = BudgetSampler(strategy, epsilon=0.5, seed=seed).select(scores, costs, budget, explore)
+    strategy, _, with_score = strategy.partition(" ")
+    sampler = BudgetSampler(strategy, epsilon=0.5, seed=seed, set_weight=seed % 11 - 5 if with_score else 0.0)
+    picked = sampler.select(scores, costs, budget, explore, set_score=alternating if with_score else None)
     limit = budget * (1 + 1e-9)
     spent = 0.0
     for index in picked:
@@ -39,16 +46,6 @@ def test_selection_fits_the_budget_and_is_maximal(strategy, clients, budget, exp
     assert len(set(picked.tolist())) == len(picked)
     for index in set(range(len(costs))) - set(picked.tolist()):
         assert spent + costs[index] > limit
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("num_clients", [1, 1000])
-def test_all_sizes(strategy, num_clients):
-    rng = np.random.default_rng(0)
-    costs = rng.uniform(0.5, 1.5, num_clients)
-    picked = BudgetSampler(strategy, seed=0).select(rng.random(num_clients), costs, 0.1 * costs.sum() + 1.5)
-    assert 1 <= len(picked) <= num_clients
-    assert costs[picked].sum() <= (0.1 * costs.sum() + 1.5) * (1 + 1e-9)
 
 
 def test_greedy_skips_what_does_not_fit():
@@ -149,7 +146,7 @@ def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget, o
     # outside odds of 1, nobody else follows it with 1 / (1 + 1/4 + 1) = 0.444.
     expected = plackett_luce([p / (1 - p) for p in scores], costs, budget, outside=outside_odds)
     assert sum(expected.values()) == pytest.approx(1.0)
-    sampler, draws = BudgetSampler("odds", outside_odds=outside_odds, seed=0), 6000
+    sampler, draws = BudgetSampler("odds", outside_odds=outside_odds, seed=0), 3000
     drawn = dict.fromkeys(expected, 0)
     for _ in range(draws):
         drawn[tuple(sampler.select(scores, costs, budget).tolist())] += 1
@@ -170,23 +167,26 @@ def test_the_outside_option_never_leaves_a_round_without_clients_and_does_not_ex
     assert sampler.select([1.0, 1.0], [1.0] * 2, 2.0).size == 2  # infinite odds against any
 
 
-@pytest.mark.parametrize("outside_odds", [-1.0, math.inf, math.nan])
-def test_outside_odds_out_of_range_are_refused(outside_odds):
-    with pytest.raises(ValueError, match=f"outside_odds is {outside_odds}; it must be a finite number of at least 0"):
-        BudgetSampler("odds", outside_odds=outside_odds)
+NO_RATES = [None, "0.5", -1, math.nan, []]
 
 
 @pytest.mark.parametrize("make", [BudgetSampler, InfoRanking, Oort, Cyclic])
 @pytest.mark.parametrize("seed", [-1, 1.5, "7", [1, -2]])
-def test_what_is_no_seed_is_refused_in_one_line(make, seed):
-    with pytest.raises(ValueError, match=re.escape(f"seed is {seed!r}; it must be an integer of at least 0, ")):
+def test_what_is_no_seed_is_refused(make, seed):
+    with pytest.raises(ValueError, match=re.escape(f"seed is {seed!r}; it must be")):
         make(seed=seed)
 
 
-@pytest.mark.parametrize("name", ["epsilon", "epsilon_decay", "epsilon_min", "outside_odds"])
-@pytest.mark.parametrize("value", [None, "0.5", -1, math.nan, []])
-def test_what_is_no_rate_is_refused_in_one_line(name, value):
-    with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; it must be a ")):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("epsilon", "epsilon_decay", "epsilon_min", "outside_odds") for value in NO_RATES),
+        *(("strategy", "best"), ("epsilon", 1.5), ("epsilon_decay", 0), ("outside_odds", math.inf)),
+        ("set_weight", math.inf),
+    ],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; ")):
         BudgetSampler(**{name: value})
 
 
@@ -209,13 +209,13 @@ def test_odds_close_to_zero_and_one_keep_their_ratio(tiny):
         assert abs(firsts.count(0) / 2000 - 0.75) < 0.03
 
 
-def test_odds_need_probabilities():
-    for score in (1.0 + 1e-9, -0.5, math.inf):
-        with pytest.raises(ValueError, match=f"bob has score {score}; it must be a probability in \\[0, 1\\]"):
-            BudgetSampler("odds").select([0.1, score], [1.0, 1.0], 2.0, names=["ann", "bob"])
+@pytest.mark.parametrize("score", [1.0 + 1e-9, -0.5, math.inf])
+def test_odds_need_probabilities(score):
+    with pytest.raises(ValueError, match=f"bob has score {score}; it must be a probability"):
+        BudgetSampler("odds").select([0.1, score], [1.0, 1.0], 2.0, names=["ann", "bob"])
 
 
-def test_an_infinite_cost_is_never_paid():
+def test_a_client_of_infinite_cost_is_never_picked():
     assert BudgetSampler("greedy").select([1.0, 0.5], [math.inf, 1.0], math.inf).tolist() == [1]
 
 
@@ -255,20 +255,9 @@ def test_negative_scores_are_refused_where_they_are_weights():
                 sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)
         else:
             assert sorted(sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"strategy": "best"}, "choose one of epsilon_greedy, stochastic, odds, greedy, random"),
-        ({"epsilon": 1.5}, "epsilon is 1.5"),
-        ({"epsilon_decay": 0.0}, "epsilon_decay is 0"),
-        ({"epsilon_min": -0.1}, "epsilon_min is -0.1"),
-    ],
-)
-def test_bad_settings_are_refused(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        BudgetSampler(**keywords)
+    for score in (math.inf, -1.0):  # also where another one is no candidate
+        with pytest.raises(ValueError, match=f"client 1 has score {score}"):
+            BudgetSampler("stochastic").select([-math.inf, score], [1.0, 1.0], 2.0)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -279,12 +268,6 @@ def test_minus_infinity_is_no_candidate_for_any_strategy(strategy, explore):
     for _ in range(30):
         assert sorted(sampler.select(scores, [1.0] * 4, 10.0, explore).tolist()) == [1, 3]
     assert sampler.select([-math.inf] * 2, [0.0, 1.0], math.inf, explore).tolist() == []
-
-
-@pytest.mark.parametrize("score", [math.inf, -1.0])
-def test_stochastic_goes_on_refusing_what_it_cannot_draw_from(score):
-    with pytest.raises(ValueError, match=f"client 1 has score {score}; it must be finite and at least 0"):
-        BudgetSampler("stochastic").select([-math.inf, score], [1.0, 1.0], 2.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.01])

@@ -86,7 +86,6 @@ def test_they_are_those_of_the_step_also_across_the_end_of_an_episode(config_cla
         latest = algo.env_runner.sampler_connector.latest
         assert len(latest.agents) == len(latest.scores) and latest.scores.tolist() == Halving.heard[-1]
         assert latest.suggestions == pytest.approx(2 * latest.scores, rel=1e-6) and latest.suggestions.all()
-    algo.stop()
     steps = zip(algo.parallel_env.steps, Halving.heard, strict=True)
     epsilon = 1.0 if config_class is BippoConfig else math.nan
     for selection, (step, heard) in zip(found, steps, strict=True):
@@ -99,7 +98,6 @@ def test_they_are_those_of_the_step_also_across_the_end_of_an_episode(config_cla
 def test_an_evaluation_has_its_own_which_are_means_over_its_steps(runner, ray_session):
     algo = build(runner=runner)
     plain = [algo.train()["env_runners"]["selection"] for _ in range(4)]
-    algo.stop()
     algo = build(runner=runner)
     results = [algo.train() for _ in range(2)]
     Halving.heard.clear()
@@ -111,7 +109,6 @@ def test_an_evaluation_has_its_own_which_are_means_over_its_steps(runner, ray_se
     each = [expected(*step, heard, math.nan) for step, heard in zip(env.steps, heard, strict=True)]
     assert len(each) == 5
     assert evaluated == pytest.approx({name: np.mean([step[name] for step in each]) for name in each[0]}, rel=1e-12)
-    algo.stop()
 
 
 def test_what_cannot_be_said_is_nan():
@@ -144,5 +141,3 @@ def test_a_run_goes_on_with_the_other_runner(runners, tmp_path, ray_session):
     second.restore_from_path(first.save_to_path(tmp_path / "checkpoint"))
     found = second.train()["env_runners"]["selection"]
     assert found["epsilon"] == 0.9 and found["num_agents"] == 4
-    first.stop()
-    second.stop()

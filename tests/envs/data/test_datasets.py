@@ -43,19 +43,25 @@ def check(dataset, channels, size, num_train, num_test):
 @pytest.mark.parametrize("zipped", [True, False])
 def test_fashion_mnist_idx_files(tmp_path, where, zipped):
     write_idx(tmp_path / "data" / where, zipped=zipped)
-    check(datasets.load_dataset("fashion_mnist", tmp_path / "data"), 1, 28, 60, 60)
+    dataset = datasets.load_dataset("fashion_mnist", tmp_path / "data")
+    check(dataset, 1, 28, 60, 60)
+    assert datasets.load_dataset("fashion_mnist", str(tmp_path / "data")) is dataset
 
 
 @pytest.mark.parametrize("archive", [True, False])
 def test_cifar10_batches(tmp_path, monkeypatch, archive):
     publish_cifar_batches(monkeypatch, tmp_path / "data", archive=archive)
-    check(datasets.load_dataset("cifar10", tmp_path / "data"), 3, 32, 250, 50)
+    for path in (tmp_path / "data", *(tmp_path / "data").glob("*.tar.gz")):
+        check(datasets.load_dataset("cifar10", path), 3, 32, 250, 50)
 
 
 @pytest.mark.parametrize("where", ["", "cifar10-images"])
 def test_cifar10_image_folders(tmp_path, where):
     write_image_folders(tmp_path / "data" / where, suffix="jpg")
     check(datasets.load_dataset("cifar10", tmp_path / "data"), 3, 32, 40, 40)
+    if where:
+        with pytest.raises(ValueError, match="no fashion_mnist data found"):
+            datasets.load_dataset("fashion_mnist", tmp_path / "data")
 
 
 def test_fashion_mnist_image_folders_are_read_as_grey(tmp_path):
@@ -71,12 +77,6 @@ def test_own_image_folder(tmp_path, channels):
     assert dataset.classes == ("class_0", "class_1", "class_2", "class_3")
 
 
-def test_folders_of_another_data_set_are_not_mistaken(tmp_path):
-    write_image_folders(tmp_path / "cifar10-images")
-    with pytest.raises(ValueError, match="no fashion_mnist data found"):
-        datasets.load_dataset("fashion_mnist", tmp_path)
-
-
 def test_image_values_are_exact(tmp_path):
     write_image_folders(tmp_path, classes=3, per_class=1, size=8)
     dataset = datasets.load_dataset("image_folder", tmp_path)
@@ -84,31 +84,18 @@ def test_image_values_are_exact(tmp_path):
     np.testing.assert_array_equal(dataset.train_inputs.numpy(), expected)
 
 
-def test_bippo_data_is_looked_into_where_no_other_folder_is_named(tmp_path, monkeypatch):
-    write_idx(tmp_path)
-    monkeypatch.setenv("BIPPO_DATA", str(tmp_path))
-    assert len(datasets.load_dataset("fashion_mnist").train_labels) == 60
-    with pytest.raises(ValueError, match=r"no fashion_mnist data found; looked in .*elsewhere"):
-        datasets.load_dataset("fashion_mnist", tmp_path / "elsewhere")
-
-
-def test_where_a_churn_trace_lies_is_settled_on_construction(tmp_path, monkeypatch):
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_where_files_lie_is_settled_on_construction(tmp_path, monkeypatch, by_variable):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trace.csv").write_text("client,join_round,leave_round\n0,3,\n")
-    config = FederationConfig(churn_trace="trace.csv")
-    monkeypatch.chdir("/")
-    assert config.churn_schedule().num_stays[0] == 1
-
-
-@pytest.mark.parametrize("by_variable", [True, False])
-def test_where_data_lies_is_settled_on_construction(tmp_path, monkeypatch, by_variable):
-    monkeypatch.chdir(tmp_path)
+    write_idx(tmp_path / "data")
     if by_variable:
         monkeypatch.setenv("BIPPO_DATA", "data")
-    config = FederationConfig(data_dir=None if by_variable else "data")
+        assert len(datasets.load_dataset("fashion_mnist").train_labels) == 60
+    config = FederationConfig(churn_trace="trace.csv", data_dir=None if by_variable else "data")
     monkeypatch.setenv("BIPPO_DATA", "elsewhere")
     monkeypatch.chdir("/")
-    assert config.data_dir == str(tmp_path / "data")
+    assert config.churn_schedule().num_stays[0] == 1 and config.data_dir == str(tmp_path / "data")
 
 
 def test_digits_are_scikit_learns_in_its_stratified_split():
@@ -131,18 +118,10 @@ def test_digits_are_scikit_learns_in_its_stratified_split():
     assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
 
 
-def test_second_load_is_the_same_object(tmp_path):
-    write_idx(tmp_path)
-    assert datasets.load_dataset("fashion_mnist", tmp_path) is datasets.load_dataset("fashion_mnist", str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("name", "ways"),
     [
-        (
-            "fashion_mnist",
-            ["torchvision.datasets.FashionMNIST", "apt-get install dataset-fashion-mnist", "train/<class>"],
-        ),
+        ("fashion_mnist", ["torchvision.datasets.FashionMNIST", "dataset-fashion-mnist", "train/<class>"]),
         ("cifar10", ["torchvision.datasets.CIFAR10", "cifar-10-python.tar.gz", "train/<class>"]),
         ("image_folder", ["train/<class>/*"]),
     ],
@@ -151,8 +130,10 @@ def test_missing_data_names_the_ways_to_get_it(tmp_path, name, ways):
     with pytest.raises(ValueError, match=f"no {name} data found; looked in {tmp_path}") as error:
         datasets.load_dataset(name, tmp_path)
     assert all(way in str(error.value) for way in ways) and "\n" not in str(error.value)
-    with pytest.raises(ValueError, match=r"neither data_dir nor \$BIPPO_DATA is set"):
+    with pytest.raises(ValueError, match=r"neither data_dir nor \$BIPPO_DATA"):
         datasets.load_dataset(name)
+    with pytest.raises(ValueError, match=f"{tmp_path / 'typo'}, which does not exist"):
+        datasets.load_dataset(name, tmp_path / "typo")
 
 
 def test_zipped_image_folders_are_read_as_they_are(tmp_path):
@@ -168,67 +149,44 @@ def test_zipped_image_folders_are_read_as_they_are(tmp_path):
         assert torch.equal(zipped.test_labels, unzipped.test_labels)
 
 
-def test_a_broken_image_in_a_zip_is_named(tmp_path):
-    folder = write_image_folders(tmp_path / "images")
-    broken = sorted((folder / "train" / "class_3").iterdir())[0]
-    broken.write_bytes(b"no image")
-    shutil.make_archive(str(tmp_path / "cifar"), "zip", folder)
-    with pytest.raises(ValueError, match=rf"cannot read .*cifar.zip/train/class_3/{broken.name}"):
-        datasets.load_dataset("image_folder", tmp_path / "cifar.zip")
-
-
 def test_a_zip_that_holds_something_else_is_to_be_unzipped(tmp_path):
     archive = tmp_path / "cifar10-images.ZIP"
     archive.write_bytes(b"PK\3\4cut off")
-    with pytest.raises(ValueError, match=rf"{archive} is no whole zip archive"):
+    with pytest.raises(ValueError, match=f"{archive} is no whole zip archive"):
         datasets.load_dataset("cifar10", tmp_path)
     with zipfile.ZipFile(archive, "w") as opened:
         opened.writestr("something", "else")
     for root in (tmp_path, archive):
-        with pytest.raises(ValueError, match=rf"unzip {archive} and point to the folder"):
+        with pytest.raises(ValueError, match=f"unzip {archive}"):
             datasets.load_dataset("cifar10", root)
 
 
-def test_cifar10_archive_may_be_pointed_to(tmp_path, monkeypatch):
-    archive = publish_cifar_batches(monkeypatch, tmp_path, archive=True) / "cifar-10-python.tar.gz"
-    assert len(datasets.load_dataset("cifar10", archive).test_labels) == 50
+def to_nowhere(path):
+    path.unlink()
+    path.symlink_to(path.parent / "nowhere")
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path):
-    with pytest.raises(ValueError, match=f"looked in {tmp_path / 'typo'}, which does not exist"):
-        datasets.load_dataset("cifar10", tmp_path / "typo")
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match="data set is 'mnist'; choose one of digits, fashion_mnist"):
-        datasets.load_dataset("mnist")
-
-
-@pytest.mark.parametrize("content", [b"no image", None])
+@pytest.mark.parametrize("in_zip", [True, False])
 @pytest.mark.parametrize("suffix", ["png", "jpg"])
-def test_corrupt_image_is_named(tmp_path, suffix, content):
-    write_image_folders(tmp_path, suffix=suffix)
-    broken = tmp_path / "train" / "class_3" / f"0013.{suffix}"
-    broken.write_bytes(broken.read_bytes()[:150] if content is None else content)
-    with pytest.raises(ValueError, match=f"cannot read {broken}: .*; replace or remove it"):
-        datasets.load_dataset("cifar10", tmp_path)
-
-
-def test_a_link_to_nowhere_is_named(tmp_path):
-    write_image_folders(tmp_path)
-    link = tmp_path / "train" / "class_3" / "0013.png"
-    link.unlink()
-    link.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=f"cannot read {link}: .*; replace or remove it"):
-        datasets.load_dataset("cifar10", tmp_path)
-
-
-def test_odd_sized_image_is_named(tmp_path):
-    write_image_folders(tmp_path)
-    odd = tmp_path / "test" / "class_3" / "0013.png"
-    Image.new("RGB", (20, 32)).save(odd)
-    with pytest.raises(ValueError, match=f"{odd} has 20x32 pixels, .* has 32x32"):
-        datasets.load_dataset("cifar10", tmp_path)
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(b"no image"), "cannot read {path}: .*; replace or remove it"),
+        (lambda path: path.write_bytes(path.read_bytes()[:150]), "cannot read {path}: .*; replace or remove it"),
+        (lambda path: Image.new("RGB", (20, 32)).save(path), "{path} has 20x32 pixels, .* has 32x32"),
+        (to_nowhere, "cannot read {path}: .*; replace or remove it"),
+        (lambda path: shutil.rmtree(path.parent), "only one has class_3"),
+    ],
+)
+def test_an_image_that_cannot_be_read_or_does_not_fit_is_named(tmp_path, suffix, spoil, message, in_zip):
+    root = write_image_folders(tmp_path / "images", suffix=suffix)
+    path = root / "train" / "class_3" / f"0013.{suffix}"
+    spoil(path)
+    if in_zip and not path.is_symlink():
+        shutil.make_archive(str(root), "zip", root)
+        path, root = f"{root}.zip/train/class_3/{path.name}", f"{root}.zip"
+    with pytest.raises(ValueError, match=message.format(path=path)):
+        datasets.load_dataset("image_folder", root)
 
 
 @pytest.mark.parametrize(
@@ -249,10 +207,10 @@ def test_damaged_original_files_are_named(tmp_path, monkeypatch, damage):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"\0\0\x08\x03" + b"\x7f\xff\xff\xff" * 3, "announces 2147483647 x 2147483647 x 2147483647 values, 4 follow"),
-        (b"\0\0\x08\x03\x3b\x9a\xca\0\0\0\0\x1c\0\0\0\x1c", "announces 1000000000 x 28 x 28 values, 4 follow"),
-        (b"\0\0\x0d\x03", "does not begin as an idx file of unsigned bytes"),
-        (b"", "does not begin as an idx file"),
+        (b"\0\0\x08\x03" + b"\x7f\xff\xff\xff" * 3, "2147483647 x 2147483647 x 2147483647 values, 4 follow"),
+        (b"\0\0\x08\x03\x3b\x9a\xca\0\0\0\0\x1c\0\0\0\x1c", "1000000000 x 28 x 28 values, 4 follow"),
+        (b"\0\0\x0d\x03", "idx file"),
+        (b"", "idx file"),
     ],
 )
 def test_what_an_idx_header_announces_must_be_there(tmp_path, zipped, header, message):
@@ -311,32 +269,26 @@ def test_a_file_that_unpacks_to_more_than_any_data_set_has_is_not_unpacked(tmp_p
     (tmp_path / "data").mkdir()
     name, path = bomb(tmp_path / "data", monkeypatch)
     monkeypatch.setattr(whole_files, "MAX_BYTES", 2**20)
-    with pytest.raises(
-        ValueError, match=f"^cannot read {path}.*unpacks to more.*; (download it again|replace or remov)"
-    ):
+    with pytest.raises(ValueError, match=f"^cannot read {path}.*unpacks to more"):
         datasets.load_dataset(name, tmp_path / "data")
 
 
-def test_classes_of_both_splits_must_agree(tmp_path):
-    write_image_folders(tmp_path)
-    shutil.rmtree(tmp_path / "test" / "class_7")
-    with pytest.raises(ValueError, match="only one has class_7"):
-        datasets.load_dataset("image_folder", tmp_path)
-
-
-def test_images_are_decoded_once(tmp_path, monkeypatch):
+def test_images_are_decoded_once_unless_one_changes_or_the_cache_is_damaged(tmp_path, monkeypatch):
     write_image_folders(tmp_path / "data")
-    first = datasets.load_dataset("image_folder", tmp_path / "data")
-    datasets._load.cache_clear()
+
+    def load():
+        datasets._load.cache_clear()
+        return datasets.load_dataset("image_folder", tmp_path / "data").train_inputs
+
+    first = load()
     with monkeypatch.context() as patch:
         patch.setattr(image_folders, "_decoded", None)
-        second = datasets.load_dataset("image_folder", tmp_path / "data")
-    assert torch.equal(first.train_inputs, second.train_inputs)
-
+        assert torch.equal(load(), first)
     (cache,) = (tmp_path / "cache" / "bippo").iterdir()
     cache.write_bytes(b"unreadable")
-    datasets._load.cache_clear()
-    assert torch.equal(datasets.load_dataset("image_folder", tmp_path / "data").test_inputs, first.test_inputs)
+    assert torch.equal(load(), first)
+    Image.new("RGB", (32, 32), (9, 9, 9)).save(tmp_path / "data" / "train" / "class_0" / "0000.png")
+    assert (load()[0] == 9).all()
 
 
 def test_a_cache_that_cannot_be_kept_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -356,11 +308,3 @@ def test_a_cache_that_cannot_be_kept_leaves_nothing_behind(tmp_path, monkeypatch
     monkeypatch.setattr(Path, "home", no_home)
     datasets._load.cache_clear()
     assert len(datasets.load_dataset("image_folder", tmp_path / "data").train_labels) == 40
-
-
-def test_a_changed_image_is_decoded_again(tmp_path):
-    write_image_folders(tmp_path / "data")
-    datasets.load_dataset("image_folder", tmp_path / "data")
-    Image.new("RGB", (32, 32), (9, 9, 9)).save(tmp_path / "data" / "train" / "class_0" / "0000.png")
-    datasets._load.cache_clear()
-    assert (datasets.load_dataset("image_folder", tmp_path / "data").train_inputs[0] == 9).all()

@@ -75,20 +75,11 @@ def test_files_that_systems_keep_for_themselves_are_no_images(tmp_path, plain, i
 )
 def test_archives_of_other_programs(tmp_path, plain, rename):
     folder, expected = plain
-    assert is_same(images_in(zipped(folder, tmp_path / "x.ZIP", rename)), expected)
-
-
-def test_folders_named_in_capitals(plain):
-    folder, expected = plain
+    (tmp_path / "data").mkdir()
+    archive = zipped(folder, tmp_path / "data" / "x.ZIP", rename)
+    assert is_same(images_in(archive), expected) and is_same(images_in(tmp_path / "data"), expected)
     (folder / "train").rename(folder / "Train")
     assert is_same(images_in(folder), expected)
-
-
-def test_an_archive_in_a_folder_is_found_whatever_the_case_of_its_suffix(tmp_path, plain):
-    folder, expected = plain
-    (tmp_path / "data").mkdir()
-    zipped(folder, tmp_path / "data" / "x.ZIP")
-    assert is_same(images_in(tmp_path / "data"), expected)
 
 
 def test_folders_in_a_class_have_one_order_zipped_or_not(tmp_path, plain):
@@ -110,9 +101,10 @@ def test_all_classes_without_images_are_named_at_once(tmp_path, plain, in_zip):
         (folder / place).mkdir()
         (folder / place / "0.heic").write_bytes(b"of a telephone")
     source = zipped(folder, tmp_path / "x.zip") if in_zip else folder
-    empty = rf"no images in {source}/train for class_8, class_9, and none in {source}/test for class_9"
-    with pytest.raises(ValueError, match=rf"^{empty} \(expected {source}/train/<class>/\*.png"):
+    with pytest.raises(ValueError, match=rf"{source}/train for class_8, class_9, and .*{source}/test for class_9"):
         images_in(source)
+    with pytest.raises(ValueError, match="has one class, class_0"):
+        images_in(write_image_folders(tmp_path / "one", classes=1))
 
 
 def test_links_are_followed_and_a_circle_of_them_is_named(tmp_path, plain):
@@ -136,11 +128,6 @@ def test_of_two_images_with_one_name_in_an_archive_the_last_counts(tmp_path, pla
         opened.writestr("train/class_0/0000.png", buffer.getvalue())
     images, _ = images_in(archive)
     assert (images[0] == 9).all() and np.array_equal(images[1:], expected[0][1:])
-
-
-def test_a_single_class_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="has one class, class_0; expected a folder for each"):
-        images_in(write_image_folders(tmp_path / "x", classes=1))
 
 
 def test_colour_is_kept_unless_all_images_are_grey(plain):

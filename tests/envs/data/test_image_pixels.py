@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,13 +39,6 @@ def test_16_bits_big_endian_and_12_bits_of_pgm_are_scaled(tmp_path):
     with Image.open(tiff) as opened:
         assert opened.mode == "I;16B"
     assert pixels(tiff, "L").tolist() == pixels(pgm, "L").tolist() == [[[0, 128, 255]]]
-
-
-@pytest.mark.parametrize(("dtype", "kind"), [(np.int32, "integers"), (np.float32, "floats")])
-def test_pixels_without_a_known_range_are_refused(tmp_path, dtype, kind):
-    path = saved(Image.fromarray(SHARES.astype(dtype)), tmp_path / "x.tif")
-    with pytest.raises(ValueError, match=f"{path}: its pixels are 32-bit {kind}, whose range is not known"):
-        pixels(path, "L")
 
 
 #: Pillow can open a TIFF as YCbCr since version 13.
@@ -82,13 +76,6 @@ def test_what_is_transparent_is_laid_over_white(tmp_path, image, options):
     assert pixels(path, "L").tolist() == [[[255]]] and pixels(path, "RGB").tolist() == [[[255]]] * 3
 
 
-def test_several_pages_are_refused(tmp_path):
-    page = Image.new("L", (2, 2))
-    path = saved(page, tmp_path / "x.tif", save_all=True, append_images=[page, page])
-    with pytest.raises(ValueError, match=f"{path}: it has 3 pages; expected one"):
-        pixels(path, "L")
-
-
 #: What each orientation makes of the picture ``ab/cd/ef``, by the EXIF standard.
 TURNED = {
     1: "ab/cd/ef",
@@ -104,34 +91,25 @@ TURNED = {
 
 @pytest.mark.parametrize("suffix", ["png", "webp", "tif", "jpg"])
 @pytest.mark.parametrize("orientation", TURNED)
-def test_pictures_are_turned_as_viewers_show_them(tmp_path, orientation, suffix):
+def test_pictures_are_turned_as_viewers_show_them(tmp_path, monkeypatch, orientation, suffix):
+    """Also where another tag of the EXIF data cannot be written."""
     tag = Image.Exif()
     tag[0x0112] = orientation
     picture = np.array([[0, 50], [100, 150], [200, 250]], dtype=np.uint8)
     blocks = Image.fromarray(picture.repeat(16, axis=0).repeat(16, axis=1))  # JPEG's are of 8x8 or 16x16
     path = saved(blocks, tmp_path / f"x.{suffix}", exif=tag, **({"lossless": True} if suffix == "webp" else {}))
-    shown = pixels(path, "L")[0, 8::16, 8::16]
-    letters = ["".join("abcdef"[round(value / 50)] for value in row) for row in shown]
+    turned = pixels(path, "L")
+    letters = ["".join("abcdef"[round(value / 50)] for value in row) for row in turned[0, 8::16, 8::16]]
     assert "/".join(letters) == TURNED[orientation]
+    monkeypatch.setattr(Image.Exif, "tobytes", lambda exif: None + 1)
+    assert np.array_equal(pixels(path, "L"), turned)
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
-def test_a_picture_whose_exif_data_is_damaged_is_read_as_it_lies(tmp_path):
-    for number, exif in enumerate((b"Exif\0\0nothing of the kind", b"Exif\0\0MM\0*\0\0\0\x08\0\x02\1\x12", b"")):
-        path = saved(Image.fromarray(SHARES.astype(np.uint8)), tmp_path / f"{number}.png", exif=exif)
-        assert pixels(path, "L").shape == (1, 1, 3)
-
-
-def test_a_picture_is_turned_although_the_rest_of_its_exif_data_cannot_be_written(tmp_path, monkeypatch):
-    tag = Image.Exif()
-    tag[0x0112] = 6
-    path = saved(Image.new("L", (3, 1)), tmp_path / "x.png", exif=tag)
-
-    def refuses(exif: Image.Exif) -> bytes:
-        raise TypeError("a tag of another type")
-
-    monkeypatch.setattr(Image.Exif, "tobytes", refuses)
-    assert pixels(path, "L").shape == (1, 3, 1)
+@pytest.mark.parametrize("exif", [b"Exif\0\0nothing of the kind", b"Exif\0\0MM\0*\0\0\0\x08\0\x02\1\x12", b""])
+def test_a_picture_whose_exif_data_is_damaged_is_read_as_it_lies(tmp_path, exif):
+    path = saved(Image.fromarray(SHARES.astype(np.uint8)), tmp_path / "x.png", exif=exif)
+    assert pixels(path, "L").shape == (1, 1, 3)
 
 
 def test_colour_profiles_and_gamma_are_not_applied_and_of_frames_the_first_counts(tmp_path):
@@ -152,29 +130,30 @@ def test_colour_profiles_and_gamma_are_not_applied_and_of_frames_the_first_count
         assert pixels(saved(grey, tmp_path / f"a.{suffix}", **frames), "L").tolist() == [[[100]]]
 
 
-def test_formats_whose_readers_run_programs_are_no_images(tmp_path):
-    (tmp_path / "x.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n%%EOF\n")
-    with pytest.raises(ValueError, match=r"x\.png: it is no image, or not a whole one"):
-        pixels(tmp_path / "x.png", "L")
-
-
 def test_a_giant_is_refused_before_it_is_decoded(tmp_path):
     path = saved(Image.new("1", (4097, 4096)), tmp_path / "x.png")
     for read in (is_grey, lambda file: pixels(file, "L")):
-        with pytest.raises(ValueError, match=r"x\.png: it has 4097x4096 pixels; expected at most 16,777,216 of them"):
+        with pytest.raises(ValueError, match=r"x\.png: it has 4097x4096 pixels"):
             read(path)
     assert pixels(saved(Image.new("1", (4096, 4096)), path), "L").shape == (1, 4096, 4096)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_named_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x.png")
-    with pytest.raises(ValueError, match=r"x\.png: it is no regular file"):
-        is_grey(tmp_path / "x.png")
-
-
 def cut_pgm(path: Path) -> None:
     path.write_bytes(b"P5\n8 8\n25")  # Pillow: ValueError
+
+
+def postscript(path: Path) -> None:
+    """Its reader runs programs."""
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n%%EOF\n")
+
+
+def three_pages(path: Path) -> None:
+    page = Image.new("L", (2, 2))
+    page.save(path, "TIFF", save_all=True, append_images=[page, page])
+
+
+def tiff_of(dtype: type) -> Callable[[Path], None]:
+    return lambda path: Image.fromarray(SHARES.astype(dtype)).save(path, "TIFF")
 
 
 def bmp_of_a_giant(path: Path) -> None:
@@ -190,9 +169,18 @@ def png_without_pixels(path: Path) -> None:
     path.write_bytes(content[: content.index(b"IDAT") + 4] + b"nothing of the kind")  # Pillow: SyntaxError
 
 
-@pytest.mark.parametrize("damage", [cut_pgm, bmp_of_a_giant, png_without_pixels, Path.touch, Path.mkdir])
-def test_whatever_pillow_raises_names_the_file(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        *((damage, "") for damage in (cut_pgm, bmp_of_a_giant, png_without_pixels, Path.touch, Path.mkdir)),
+        (postscript, "it is no image, or not a whole one"),
+        (three_pages, "it has 3 pages"),
+        *((tiff_of(np.int32), "32-bit integers"), (tiff_of(np.float32), "32-bit floats")),
+        *([(os.mkfifo, "it is no regular file")] if hasattr(os, "mkfifo") else []),
+    ],
+)
+def test_what_is_no_image_that_can_be_read_is_named(tmp_path, damage, why):
     damage(tmp_path / "x")
-    with pytest.raises(ValueError, match=f"cannot read {tmp_path / 'x'}: .+; replace or remove it") as error:
+    with pytest.raises(ValueError, match=f"{tmp_path / 'x'}: .*{why}") as error:
         pixels(tmp_path / "x", "RGB")
     assert "\n" not in str(error.value)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
-from actor_hosts import hosted_executor
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny_data import write_image_folders
 from torch.nn import functional
@@ -30,26 +27,21 @@ def dealt(seed: int = 3, **fields: object) -> Partition:
     return Partition.of(config, load_dataset(config.dataset, config.data_dir), seed)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 60), st.floats(0.0, 1.0), st.integers(0, 9), st.integers(0, 9))
 def test_exactly_the_share_is_drawn_anew(count, share, seed, client):
     labels = np.arange(count)
-    # With 2**40 classes no draw hits the true label.
+    # With 2**40 classes no draw hits the true label, or that of another seed or client.
     noisy = noisy_labels(labels, share, 2**40, seed, client)
     assert (noisy != labels).sum() == round(share * count) and (labels == np.arange(count)).all()
     assert (noisy == noisy_labels(labels, share, 2**40, seed, client)).all()
+    for other in ((seed + 1, client), (seed, client + 1)):
+        assert (noisy == noisy_labels(labels, share, 2**40, *other)).all() == (round(share * count) == 0)
 
 
 def test_drawn_uniformly_over_all_classes():
     counts = np.bincount(noisy_labels(np.zeros(10_000, dtype=np.int64), 1.0, 10, seed=0, client=0))
     # Of 10,000 draws 1,000 are expected per class, with a standard deviation of 30.
     assert counts.shape == (10,) and abs(counts - 1000).max() < 120
-
-
-def test_seed_and_client_change_the_draws():
-    labels = np.zeros(50, dtype=np.int64)
-    draws = {noisy_labels(labels, 0.5, 10, seed, client).tobytes() for seed in (0, 1) for client in (0, 1)}
-    assert len(draws) == 4
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
@@ -103,51 +95,40 @@ def test_rounds_are_those_of_the_clean_federation_until_a_noisy_client_trains(fi
     (start, costs, *rounds), (noisy_start, noisy_costs, *noisy_rounds) = results
     assert costs == noisy_costs
     at_start = 3 in clean.get_state()["live"] and not fields.get("churn")
-    # Whoever is live at the start trains in round 0; one that joins later does not, so all is equal until it trains.
+    # A client that is live at the start trains in round 0; one that joins later does not, so all is equal until then.
     assert torch.equal(start, noisy_start) != at_start
     assert (rounds[0] == noisy_rounds[0]) != at_start
     assert rounds[1].accuracies != noisy_rounds[1].accuracies
 
 
-def test_losses_are_on_the_noisy_labels_and_accuracies_on_the_true_ones_in_every_executor(actor_hosts):
+def test_losses_are_on_the_noisy_labels_and_accuracies_on_the_true_ones():
     config = FederationConfig(**TINY, noisy_clients=(0, 2), label_noise=0.7, with_loss=True, executor="serial")
-    outputs = []
-    for make in (None, *(lambda config, n=n: hosted_executor(actor_hosts, config, n) for n in (1, 2))):
-        env = envs.FederatedRounds(config, make)
-        _, infos = env.reset(seed=3)
-        _, _, _, _, after = env.step({"client_000": 1, "client_001": 1})
-        outputs.append((infos, after, env.last_round))
-    assert outputs[0] == outputs[1] == outputs[2]
+    env = envs.FederatedRounds(config)
+    env.reset(seed=3)
+    infos = env.step({"client_000": 1, "client_001": 1})[4]
     data, partition = load_dataset("digits"), Partition.of(config, load_dataset("digits"), 3)
     model = build_model("digits_cnn", data.input_shape, 10)
     FlatWeights(model).set(env.get_state()["weights"])
-    for client, info in enumerate(outputs[0][1].values()):
-        images = data.train_inputs[partition.train[client]].float() / 8 - 1
-        labels = torch.from_numpy(
-            partition.noisy_labels.get(client, data.train_labels[partition.train[client]].numpy())
-        )
+    for client, info in enumerate(infos.values()):
+        images, true = data.train_inputs[partition.train[client]].float() / 8 - 1, data.train_labels.numpy()
+        labels = torch.from_numpy(partition.noisy_labels.get(client, true[partition.train[client]]))
         with torch.no_grad():
             assert info["loss"] == pytest.approx(functional.cross_entropy(model(images), labels).item(), rel=1e-5)
             right = model(data.test_inputs[partition.test[client]].float() / 8 - 1).argmax(dim=1)
-        true = data.test_labels[partition.test[client]]
-        assert info["accuracy"] == (right == true).double().mean().item()
+        assert info["accuracy"] == (right == data.test_labels[partition.test[client]]).double().mean().item()
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        ({"noisy_clients": 3}, "noisy_clients is 3; it must be a tuple of client ids"),
-        ({"noisy_clients": (20,)}, "noisy_clients holds 20; clients go from 0 to 19"),
-        ({"noisy_clients": (-1,)}, "noisy_clients is -1; it must be a whole number of at least 0"),
-        ({"noisy_clients": (1, 2, 1)}, r"noisy_clients is \(1, 2, 1\); name each client once"),
-        ({"label_noise": 1.1}, r"label_noise is 1.1; it must lie in \[0, 1\]"),
+        ({"noisy_clients": 3}, "noisy_clients is 3"),
+        ({"noisy_clients": (20,)}, "20; clients go from 0 to 19"),
+        ({"noisy_clients": (-1,)}, "noisy_clients is -1"),
+        ({"noisy_clients": (1, 2, 1)}, r"\(1, 2, 1\)"),
+        ({"label_noise": 1.1}, "label_noise is 1.1"),
     ],
 )
-def test_what_cannot_be_is_refused(fields, message):
-    with pytest.raises(ValueError, match=message):
+def test_what_cannot_be_is_refused(fields, named):
+    with pytest.raises(ValueError, match=named):
         FederationConfig(**fields)
-
-
-def test_none_are_noisy_by_default():
-    assert dataclasses.replace(FederationConfig(), noisy_clients=[4]).noisy_clients == (4,)
     assert dealt().noisy_labels == {} and FederationConfig().label_noise == 1.0

@@ -42,7 +42,7 @@ def test_in_proportion_never_leaves_one_without_who_could_have_some(weights, tot
         assert (counts <= weights).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), num_clients=st.integers(1, 5), num_classes=st.integers(1, 4))
 def test_a_sample_for_every_client_is_found_where_there_is_one(data, num_clients, num_classes):
     """Compared with all ways to give each client one of its labels."""

@@ -38,7 +38,7 @@ def test_a_trace_is_the_events_it_says(tmp_path):
 
 
 def test_a_trace_may_be_longer_than_the_run(tmp_path):
-    trace = written(tmp_path, HEADER + "0,0,500\n1,10,\n1,0,5\n2,300,\n")
+    trace = written(tmp_path, HEADER + f"0,0,1000000000\n1,10,\n1,0,5\n2,{10**17},{10**18 - 1}\n")
     schedule = FederationConfig(num_clients=3, rounds=10, churn_trace=str(trace)).churn_schedule()
     # Client 1 returns after the last round, client 2 joins later still: neither stay comes about.
     assert schedule.live_at_start == (0, 1) and schedule.num_stays.tolist() == [1, 1, 0]
@@ -47,40 +47,37 @@ def test_a_trace_may_be_longer_than_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("4,0,\n", "line 2: client is 4; there are num_clients=4, from 0"),
-        ("0,0,\n\nclient_001,0,\n", "line 4: client is 'client_001'; it must be a whole number of at least 0"),
-        ("0,-1,\n", "line 2: join_round is '-1'; it must be a whole number"),
-        ("0,,5\n", "line 2: join_round is ''; it must be a whole number"),
+        ("4,0,\n", "line 2: client is 4; .*num_clients=4"),
+        ("0,0,\n\nclient_001,0,\n", "line 4: client is 'client_001'"),
+        ("0,-1,\n", "line 2: join_round is '-1'"),
+        ("0,,5\n", "line 2: join_round is ''"),
         ("0,0,5.5\n", "line 2: leave_round is '5.5'"),
         ("0,0,²\n", "line 2: leave_round is '²'"),
-        (f"0,{'9' * 5000},\n", "line 2: join_round has 5000 digits; it must have at most 18"),
-        (f"0,0,{'x' * 5000}\n", f"line 2: leave_round is '{'x' * 60}...'; it must be a whole number"),
-        ("1000000000,0,\n", "line 2: client is 1000000000; there are num_clients=4, from 0"),
-        ('"a\nb",0,\n', r"line 3: client is 'a\nb'; it must be"),
-        ("0,5,5\n", "line 2: leave_round is 5; it must be above join_round, 5"),
-        ("0,0\n", "line 2: 2 values; there must be 3: client,join_round,leave_round"),
+        (f"0,{'9' * 5000},\n", "line 2: join_round has 5000 digits"),
+        (f"0,0,{'x' * 5000}\n", f"line 2: leave_round is '{'x' * 60}...'"),
+        ("1000000000,0,\n", "line 2: client is 1000000000"),
+        ('"a\nb",0,\n', r"line 3: client is 'a\\nb'"),
+        ("0,5,5\n", "line 2: leave_round is 5; .*above join_round, 5"),
+        ("0,0\n", "line 2: 2 values; .*client,join_round,leave_round"),
         ("0,0,5,6\n", "line 2: 4 values"),
-        (
-            "0,5,9\n1,0,\n0,0,5\n",
-            "line 2: client 0 joins after round 5, but by line 4 it leaves after round 5; a client",
-        ),
-        ("0,0,\n0,7,9\n", "line 3: client 0 joins after round 7, but by line 2 it stays; a client returns in a later"),
+        ("0,5,9\n1,0,\n0,0,5\n", "line 2: client 0 joins after round 5, but by line 4 it leaves after round 5"),
+        ("0,0,\n0,7,9\n", "line 3: client 0 joins after round 7, but by line 2 it stays"),
         ("0,0,9\n0,0,9\n", "line 3: client 0 joins after round 0, but by line 2 it leaves after round 9"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, lines, message):
     trace = written(tmp_path, HEADER + lines)
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"^{trace}, {message}") as error:
         FederationConfig(num_clients=4, churn_trace=str(trace))
-    assert str(error.value).startswith(f"{trace}, {message}") and "\n" not in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"trace.csv, line 1: the header is ''; it must be 'client,join_round,leave_round'"),
-        ("0,0,5\n", r"line 1: the header is '0,0,5'"),
-        (b"\xff\xfe0", r"churn_trace .*trace.csv is not a CSV file in UTF-8"),
+        ("", r"trace.csv, line 1: the header is ''; .*client,join_round,leave_round"),
+        ("0,0,5\n", "line 1: the header is '0,0,5'"),
+        (b"\xff\xfe0", "trace.csv is not a CSV file in UTF-8"),
         (HEADER + "0,1,\n1,1,\n", "no client is live at the start"),
     ],
 )
@@ -105,9 +102,3 @@ def test_a_trace_that_is_not_there_or_too_large_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(churn_trace, "MAX_BYTES", 2**20)
     with pytest.raises(ValueError, match=r"^churn_trace .*trace.csv has more than 1 MiB; expected one stay a line$"):
         read_trace(written(tmp_path, HEADER + "\n" * 2**20), num_clients=2)
-
-
-def test_rounds_far_beyond_the_run_cost_nothing(tmp_path):
-    trace = written(tmp_path, HEADER + f"0,0,1000000000\n1,{10**17},{10**18 - 1}\n")
-    schedule = FederationConfig(num_clients=3, rounds=10, churn_trace=str(trace)).churn_schedule()
-    assert schedule.live_at_start == (0, 2) and schedule.num_stays.tolist() == [1, 0, 1]

@@ -60,7 +60,7 @@ def test_accuracy_target_is_negative_below_the_target():
     assert accuracy_target_reward(0.8, 0.8) == 0.0
 
 
-def test_an_effect_of_nothing_is_worth_nothing_and_the_sign_is_its_own():
+def test_the_reward_of_an_effect_is_0_at_0_and_has_its_sign():
     # 64**0.5 - 1 = 7; next to 0 it is ln(64) times the effect: 1e-6 * 4.158883
     assert effect_reward(0.5) == pytest.approx(7.0)
     assert effect_reward(-0.5) == pytest.approx(-7.0)

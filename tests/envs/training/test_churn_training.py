@@ -4,66 +4,36 @@ from __future__ import annotations
 
 import pytest
 import torch
+from algorithms import config, same, snapshot
 
 import envs
-from bippo_rllib import Bippo, BippoConfig
+from bippo_rllib import Bippo
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
-FEDERATION = {
-    "num_clients": 8,
-    "train_samples": 20,
-    "test_samples": 10,
-    "local_epochs": 1,
-    "budget_share": 0.4,
-    "churn_leave_rate": 0.2,
-    "churn_return_rate": 0.5,
-    "rounds": 60,
-}
+SIZES = {"num_clients": 8, "train_samples": 20, "test_samples": 10, "local_epochs": 1, "rounds": 60}
+FEDERATION = {**SIZES, "budget_share": 0.4, "churn_leave_rate": 0.2, "churn_return_rate": 0.5}
 
 
 def build(**changes) -> Bippo:
-    keywords = {**FEDERATION, **changes}
-    config = BippoConfig().environment(envs.parallel_env, env_config=keywords)
-    return config.debugging(seed=7, log_level="ERROR").build_algo()
-
-
-def state_of(algo: Bippo) -> dict[str, torch.Tensor]:
-    moments = algo.learner.adam.all
-    return {"weights": algo.bank.flat.clone(), **{name: t.clone() for name, t in vars(moments).items()}}
+    return config(envs.parallel_env, **{**FEDERATION, **changes}).build_algo()
 
 
 def test_only_participants_learn_and_a_returning_client_finds_its_policy():
     algo = build()
     counts = torch.zeros(8, dtype=torch.int64)
     for _ in range(40):
-        before = state_of(algo)
+        before = snapshot(algo)
         algo.train()
         selected = list(algo.parallel_env.last_round.trained)
         counts[selected] += 1
-        after, others = state_of(algo), [n for n in range(8) if n not in selected]
-        assert all(torch.equal(before[name][others], after[name][others]) for name in before)
+        assert same(before, snapshot(algo), [n for n in range(8) if n not in selected])
     # One slot per client, whatever the number of its stays, and 8 Adam steps for every 2 participations.
     assert list(algo.bank.slots) == [f"client_{n:03d}" for n in range(8)]
     assert any("#" in agent for agent in algo.parallel_env.possible_agents)
     assert algo.learner.adam.all.steps.tolist() == (8 * (counts // 2)).tolist()
-    algo.stop()
-
-
-def test_a_run_restored_after_churn_goes_on_with_the_same_rounds(tmp_path):
-    algo = build()
-    for _ in range(15):
-        algo.train()
-    restored = Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint"))
-    for _ in range(20):
-        algo.train(), restored.train()
-        assert restored.parallel_env.last_round == algo.parallel_env.last_round
-        assert restored.parallel_env.agents == algo.parallel_env.agents
-    ours, theirs = state_of(algo), state_of(restored)
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    algo.stop(), restored.stop()
 
 
 def test_everybody_leaves_while_somebody_joins_and_then_everybody_leaves():
@@ -75,19 +45,17 @@ def test_everybody_leaves_while_somebody_joins_and_then_everybody_leaves():
     for _ in range(7):
         algo.train()
         live.append(len(algo.parallel_env.agents))
-    # Round 3 hands over from three clients to one, round 6 ends the episode, and the seventh train() begins another.
+    # In round 3 one client follows three, round 6 ends the episode, and the seventh train() begins another.
     assert live == [3, 3, 1, 1, 1, 0, 3]
     assert algo.parallel_env.last_round.round == 1
-    algo.stop()
 
 
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
 def test_rllibs_own_episodes_refuse_a_handover_to_newcomers_only(runner):
     # Clients 0 and 1 leave at the end of round 3, in which client 2 joins.
     churn = (*(envs.ChurnEvent(3, n, "leave") for n in range(2)), envs.ChurnEvent(3, 2, "join"))
-    changes = {"num_clients": 3, "churn_leave_rate": 0.0, "churn_return_rate": 0.0, "budget_share": 0.9}
-    config = BippoConfig().environment(envs.parallel_env, env_config={**FEDERATION, **changes, "churn": churn})
-    algo = config.env_runners(env_runner_cls=runner).debugging(seed=7, log_level="ERROR").build_algo()
+    algo = config(envs.parallel_env, **{**SIZES, "num_clients": 3, "budget_share": 0.9, "churn": churn})
+    algo = algo.env_runners(env_runner_cls=runner).build_algo()
     algo.train(), algo.train()
     if runner is BippoEnvRunner:
         algo.train(), algo.train()
@@ -96,4 +64,3 @@ def test_rllibs_own_episodes_refuse_a_handover_to_newcomers_only(runner):
         with pytest.raises(ValueError, match=r"all 2 agents left in the step in which 'client_002' joined.*BippoEnv"):
             algo.train()
         assert algo.parallel_env.last_round.round == 3
-    algo.stop()

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
 import sys
 from types import ModuleType, SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from quick_federation import TINY, NullExecutor, quick
+from quick_federation import TINY, MeteredExecutor, quick
 
 import envs
 from envs.config import only_read
-from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from envs.training import aggregation, energy_counters
 from envs.training.actor_plan import ActorPlan, shared_meter
@@ -28,7 +25,7 @@ FREQS = (700e6, 1500e6, 1500e6, 1500e6)
 
 
 def counter(*readings):
-    """A user's function that returns these joules, one after the other."""
+    """Returns a function that returns these joules, one after the other."""
     return iter(readings).__next__
 
 
@@ -48,24 +45,11 @@ def upload_j(env):
     return envs.energy.round_energy_j(env.num_parameters, 0, 64, 7e8)
 
 
-class Reads(NullExecutor):
-    """Trains nothing; each training takes the next of ``JOULES``."""
-
-    JOULES = itertools.repeat(1.0)
-
-    def train_each(self, weights, clients, key, epochs):
-        updates = super().train_each(weights, clients, key, epochs)
-        return {
-            client: dataclasses.replace(update, readings_j=((client, next(self.JOULES)),))
-            for client, update in updates.items()
-        }
-
-
 # --- Counters ---------------------------------------------------------------------------------------------------------
 
 
 def powercap(folder, **zones):
-    """A folder laid out as Linux's; energy and range in microjoules by zone, with its name."""
+    """Writes a folder laid out as Linux's; name, energy and range in microjoules by zone."""
     for zone, (name, energy_uj, range_uj) in zones.items():
         place = folder / f"intel-rapl:{zone.strip('_').replace('_', ':')}"
         place.mkdir(parents=True, exist_ok=True)
@@ -73,18 +57,24 @@ def powercap(folder, **zones):
             (place / file).write_text(f"{value}\n")
 
 
-def test_rapl_adds_packages_and_memory_and_counts_on_where_one_of_them_wraps(tmp_path, monkeypatch):
+@pytest.fixture
+def rapl(tmp_path, monkeypatch):
+    """Returns ``powercap`` for the folder that is read."""
     monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+    return lambda **zones: powercap(tmp_path, **zones)
+
+
+def test_rapl_adds_packages_and_memory_and_counts_on_where_one_of_them_wraps(rapl):
     zones = {"_0_0": ("core", 5, 10**7), "_1": ("package-1", 0, 10**7), "_2": ("psys", 77, 10**9)}
-    powercap(tmp_path, _0=("package-0", 9_000_000, 10**7), _0_1=("dram", 1_000_000, 4 * 10**6), **zones)
+    rapl(_0=("package-0", 9_000_000, 10**7), _0_1=("dram", 1_000_000, 4 * 10**6), **zones)
     meter, why = open_meter("rapl", "cpu")
     assert why == ""
     meter.start()
-    powercap(tmp_path, _0=("package-0", 500_000, 10**7), _0_1=("dram", 3_000_000, 4 * 10**6))
-    powercap(tmp_path, _0_0=("core", 999, 10**7), _1=("package-1", 250_000, 10**7), _2=("psys", 10**8, 10**9))
+    rapl(_0=("package-0", 500_000, 10**7), _0_1=("dram", 3_000_000, 4 * 10**6))
+    rapl(_0_0=("core", 999, 10**7), _1=("package-1", 250_000, 10**7), _2=("psys", 10**8, 10**9))
     assert meter.stop() == pytest.approx(1.5 + 2.0 + 0.25)  # package-0 wrapped at 10 J
     meter.start()
-    powercap(tmp_path, _0_1=("dram", 500_000, 4 * 10**6))  # 4 - 3 + 0.5
+    rapl(_0_1=("dram", 500_000, 4 * 10**6))  # 4 - 3 + 0.5
     assert meter.stop() == pytest.approx(1.5)
 
 
@@ -117,93 +107,71 @@ def test_nvml_reads_the_gpu_that_trains_in_joules(fake_nvml):
 
 @pytest.mark.parametrize("has_own_uuid", [True, False])
 def test_a_part_of_a_gpu_is_not_charged_for_the_whole_one(fake_nvml, has_own_uuid):
-    def handle(uuid):
-        if has_own_uuid:
-            raise fake_nvml.NVMLError("Not Found")
-        return uuid
-
-    fake_nvml.nvmlDeviceGetHandleByUUID, fake_nvml.mig_mode = handle, 1
-    why = "clients train on a part of a GPU (MIG), and NVML counts the joules of the whole one"
-    expected = (None, f"energy_meter nvml cannot be read, costs are the formula's: {why}")
-    assert open_meter("nvml", "cuda:0") == expected
-    fake_nvml.mig_mode = 0
-    assert ("Not Found" in open_meter("nvml", "cuda:0")[1]) == has_own_uuid
+    def not_found(uuid):
+        raise fake_nvml.NVMLError("Not Found")
 
     def not_supported(handle):
         raise fake_nvml.NVMLError("Not Supported")
 
+    if has_own_uuid:
+        fake_nvml.nvmlDeviceGetHandleByUUID = not_found
+    fake_nvml.mig_mode = 1
+    meter, why = open_meter("nvml", "cuda:0")
+    assert meter is None and "MIG" in why and "costs are the formula's" in why
+    fake_nvml.mig_mode = 0
+    assert ("Not Found" in open_meter("nvml", "cuda:0")[1]) == has_own_uuid
     fake_nvml.nvmlDeviceGetMigMode = not_supported  # of a GPU that cannot be divided
     assert ("Not Found" in open_meter("nvml", "cuda:0")[1]) == has_own_uuid
 
 
-@pytest.mark.parametrize("file", ["energy_uj", "max_energy_range_uj"])
-@pytest.mark.parametrize("content", ["", "n/a\n", "-1\n", "1.5\n", "\xb2\n", "9" * 5000, "1 2\n"])
-def test_counters_that_hold_no_number_are_said_in_a_line(tmp_path, monkeypatch, file, content):
-    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
-    powercap(tmp_path, _0=("package-0", 5, 10))
-    (tmp_path / "intel-rapl:0" / file).write_text(content, encoding="utf-8")
-    meter, why = open_meter("rapl", "cpu")
-    assert meter is None and f"/intel-rapl:0/{file} holds " in why and why.endswith("a whole number of microjoules")
-    assert why.isprintable() and len(why) < 300
-
-
 @pytest.mark.parametrize(
-    ("energy_uj", "range_uj", "why"),
+    ("file", "content", "named"),
     [
-        (5, 4, "energy_uj holds 5, beyond its range of 4 microjoules"),
-        (5, 0, "max_energy_range_uj holds 0; expected microjoules above 0"),
-        (0, 0, "max_energy_range_uj holds 0; expected microjoules above 0"),
+        *(("energy_uj", content, "whole number") for content in ("", "n/a\n", "-1\n", "\xb2\n", "9" * 5000, "1 2\n")),
+        *(("max_energy_range_uj", content, "whole number") for content in ("", "1.5\n")),
+        ("max_energy_range_uj", "4", "energy_uj holds 5, .*4"),
+        ("max_energy_range_uj", "0", "max_energy_range_uj holds 0"),
     ],
 )
-def test_a_range_that_cannot_be_right_is_said_in_a_line(tmp_path, monkeypatch, energy_uj, range_uj, why):
-    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
-    powercap(tmp_path, _0=("package-0", energy_uj, range_uj))
-    assert open_meter("rapl", "cpu") == (
-        None,
-        f"energy_meter rapl cannot be read, costs are the formula's: {tmp_path}/intel-rapl:0/{why}",
-    )
+def test_a_counter_whose_files_cannot_be_right_is_named_in_a_line(rapl, tmp_path, file, content, named):
+    rapl(_0=("package-0", 5, 10))
+    (tmp_path / "intel-rapl:0" / file).write_text(content, encoding="utf-8")
+    meter, why = open_meter("rapl", "cpu")
+    assert meter is None and f"{tmp_path}/intel-rapl:0/" in why and re.search(named, why)
+    assert why.isprintable() and len(why) < 300 and "costs are the formula's" in why
 
 
-def test_what_cannot_be_read_is_said_in_a_line(tmp_path, monkeypatch, fake_nvml):
-    def not_supported(handle):
-        raise fake_nvml.NVMLError("Not Supported")
+def test_what_cannot_be_read_is_named_in_a_line(rapl, monkeypatch, fake_nvml):
+    def fails(error):
+        def raises(*anything):
+            raise error
 
-    fake_nvml.nvmlDeviceGetTotalEnergyConsumption = not_supported
-    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
-    found = [open_meter(*asked) for asked in (("nvml", "cuda:0"), ("nvml", "cpu"), ("rapl", "cpu"), ("rapl", "cuda"))]
+        return raises
+
+    def check(name, device, part):
+        meter, why = open_meter(name, device)
+        assert meter is None and "costs are the formula's" in why and part in why and "\n" not in why
+
+    fake_nvml.nvmlDeviceGetTotalEnergyConsumption = fails(fake_nvml.NVMLError("Not Supported"))
+    check("nvml", "cuda:0", "NVML says Not Supported")
+    check("nvml", "cpu", "no NVIDIA GPU")
+    check("rapl", "cpu", "no processor package")
+    check("rapl", "cuda", "reads the processor")
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    found.append(open_meter("nvml", "cuda:0"))
-    powercap(tmp_path, _0=("package-0", 1, 10))
-
-    def refused(zone):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(energy_counters._Zone, "_now_uj", refused)
-    found.append(open_meter("rapl", "cpu"))
-    assert [meter for meter, _ in found] == [None] * 6
-    for (_, why), part in zip(
-        found,
-        (
-            "NVML says Not Supported",
-            "no NVIDIA GPU",
-            "no processor package",
-            "reads the processor",
-            "pip install",
-            "a+r",
-        ),
-        strict=True,
-    ):
-        assert why.startswith("energy_meter ") and "costs are the formula's" in why and part in why and "\n" not in why
+    check("nvml", "cuda:0", "pip install")
+    rapl(_0=("package-0", 1, 10))
+    monkeypatch.setattr(energy_counters._Zone, "_now_uj", fails(PermissionError(13, "Permission denied")))
+    check("rapl", "cpu", "a+r")
 
 
 @pytest.mark.parametrize(
     ("readings", "message"),
     [
-        ((math.nan,), "^what energy_meter m returned is nan; it must be a finite number of at least 0$"),
-        ((1.0, math.inf), "^what energy_meter m returned is inf"),
-        ((-1.0,), r"returned is -1\.0"),
-        (("much",), "returned is 'much'; it must be a number"),
-        ((5.0, 3.0), r"^energy_meter m went from 5 to 3 J while a client trained; it must count joules upwards"),
+        ((math.nan,), "^what energy_meter m returned is nan"),
+        ((1.0, math.inf), "is inf"),
+        ((-1.0,), r"is -1\.0"),
+        (("much",), "is 'much'"),
+        ((5.0, 3.0), "^energy_meter m went from 5 to 3 J"),
         ((0.0, 1e300), r"went from 0 to 1e\+300 J"),
         ((), "^energy_meter m cannot be read: StopIteration"),
     ],
@@ -215,10 +183,15 @@ def test_a_reading_that_is_none_is_one_clear_error(readings, message):
 
 
 def test_a_meter_for_several_trainings_at_once_is_refused():
+    from envs.training.ray_executor import RayExecutor
+
     assert "4 clients would train at once" in shared_meter("rapl", 4, 0.0)
     assert "each training would have 0.333" in shared_meter("nvml", 1, 1 / 3)
     free = [("rapl", 1, 0.0), ("nvml", 4, 1.0), ("nvml", 4, 2.0), ("nvml", 4, 0.0), ("formula", 9, 0.1)]
-    assert [shared_meter(*asked) for asked in [*free, ("my_meter:joules", 9, 0.1)]] == [None] * 6
+    assert [shared_meter(*each) for each in [*free, ("my_meter:joules", 9, 0.1)]] == [None] * 6
+    for meter, plan in (("rapl", ActorPlan(2, 1.0, 0.0)), ("nvml", ActorPlan(1, 1.0, 0.5))):
+        with pytest.raises(ValueError, match=r"^energy_meter .*num_actors=1 .*gpus_per_actor=1"):
+            RayExecutor(envs.FederationConfig(energy_meter=meter), plan)
 
 
 # --- Costs ------------------------------------------------------------------------------------------------------------
@@ -286,29 +259,14 @@ def test_a_restored_run_charges_what_was_read_before(mine):
     assert other.last_round.energy_j == env.costs_j[1]
 
 
-def test_costs_from_before_meters_were_known_are_restored(mine):
-    env, old = quick(), quick()
-    env.reset(seed=1)
-    state = env.get_state()
-    del state["metered_epochs_j"], state["budget_j"]
-    old.set_state(state)
-    assert (old.budget_j, old.costs_j.tolist()) == (env.budget_j, env.costs_j.tolist())
-
-
 def test_a_budget_in_joules_is_compared_with_what_was_read(mine):
-    mine(itertools.count().__next__)
-    env = metered(budget_j=0.9)  # the formula's costs are far below
-    with pytest.raises(
-        ValueError, match=r"^the budget of 0\.9 J a round is below the cheapest client: client_000 needs"
-    ):
-        env.reset(seed=1)
-    low = metered(budget_j=1e-9, energy_meter="rapl")
-    with pytest.raises(ValueError, match="is below the cheapest client"):
-        low.reset(seed=1)
+    mine(itertools.count().__next__)  # the formula's costs are far below 0.9 J
+    for fields in ({"budget_j": 0.9}, {"budget_j": 1e-9, "energy_meter": "rapl"}):
+        with pytest.raises(ValueError, match="is below the cheapest client"):
+            metered(**fields).reset(seed=1)
 
 
-def test_without_a_counter_the_formula_is_used_and_a_line_says_so(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
+def test_without_a_counter_the_formula_is_used_and_a_line_says_so(rapl, caplog):
     env, plain = metered(energy_meter="rapl"), metered(energy_meter="formula")
     for each in (env, plain):
         each.reset(seed=1)
@@ -329,13 +287,6 @@ class FailsOnce:
         return float(call)
 
 
-def test_a_function_that_fails_at_its_first_call_ends_the_run_and_drops_no_client(mine):
-    mine(FailsOnce(0))
-    env = metered(on_client_failure="drop")
-    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules cannot be read: TimeoutError: no answer$"):
-        env.reset(seed=1)
-
-
 @pytest.mark.parametrize("failing", [(8,), (9,), (8, 9)])
 def test_a_missing_reading_leaves_the_client_what_it_reported(mine, caplog, failing):
     mine(FailsOnce(*failing, 12, 13))  # round 0 takes calls 0 to 7; the other two are of round 2
@@ -349,13 +300,17 @@ def test_a_missing_reading_leaves_the_client_what_it_reported(mine, caplog, fail
     env.step({"client_002": 1})
     assert env.last_round.measured_j == 1.0
     (message,) = [record.getMessage() for record in caplog.records]
-    why = "energy_meter my_meter:joules could not be read (TimeoutError: no answer) while client_001 trained in round 1"
-    assert message == f"{why}; their costs stay what they reported before (said once)"
+    assert re.search(r"my_meter:joules .*TimeoutError: no answer\) while client_001 trained in round 1;", message)
 
 
-def test_without_a_reading_in_round_0_costs_are_the_formulas_throughout(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(energy_counters, "POWERCAP", tmp_path)
-    powercap(tmp_path, _0=("package-0", 5, 10**7))
+def test_a_function_that_fails_at_its_first_call_ends_the_run_and_drops_no_client(mine):
+    mine(FailsOnce(0))
+    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules cannot be read: TimeoutError: no answer"):
+        metered(on_client_failure="drop").reset(seed=1)
+
+
+def test_without_a_reading_in_round_0_costs_are_the_formulas_throughout(rapl, tmp_path, caplog):
+    rapl(_0=("package-0", 5, 10**7))
     env, plain = metered(energy_meter="rapl"), metered(energy_meter="formula")
     env._federation._get_executor(1)  # opens the meter
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("")
@@ -377,33 +332,30 @@ def test_a_meter_that_counts_nothing_is_named_once(mine, caplog):
     assert env.last_round.meter_warnings == (message,)
     env.step({"client_000": 1})
     assert env.last_round.meter_warnings == ()
-    assert message.startswith("energy_meter my_meter:joules counted nothing while client_000 and 3 more trained in rou")
+    assert "my_meter:joules counted nothing while client_000 and 3 more" in message
     assert env.costs_j.tolist() == [upload_j(env)] * 4 and env.last_round.measured_j == 0.0
 
 
 def test_frequencies_cannot_change_where_costs_are_measured(mine):
     mine(itertools.count().__next__)
-    changes = {"device_changes": (envs.DeviceChange(2, 0, 3e9),)}
-    with pytest.raises(
-        ValueError, match=r"^device_changes is given with energy_meter='my_meter:joules', which reads t"
-    ):
-        metered(**changes)
+    with pytest.raises(ValueError, match=r"^device_changes .*energy_meter='my_meter:joules'"):
+        metered(device_changes=(envs.DeviceChange(2, 0, 3e9),))
     env = metered()
     env.reset(seed=1)
     before = env.get_state()["cpu_freq_hz"].tolist()
-    with pytest.raises(ValueError, match=r"^set_cpu_freq_hz changes no cost that energy_meter measures; use"):
+    with pytest.raises(ValueError, match=r"^set_cpu_freq_hz .*energy_meter"):
         env.set_cpu_freq_hz(0, 9e9)
     assert env.get_state()["cpu_freq_hz"].tolist() == before
 
 
-def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("watts", "formula, nvml, rapl"), ("my_meter:joule", "did you mean joules"), ("my_meter:joules", "is a float")],
+)
+def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine, name, message):
     mine(5.0)
-    with pytest.raises(ValueError, match=r"^energy_meter is 'watts'; choose one of formula, nvml, rapl$"):
-        metered(energy_meter="watts")
-    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joule: my_meter has no joule; did you mean joules"):
-        metered(energy_meter="my_meter:joule")
-    with pytest.raises(ValueError, match=r"^energy_meter my_meter:joules is a float; name a function"):
-        metered()
+    with pytest.raises(ValueError, match=f"^energy_meter .*{message}"):
+        metered(energy_meter=name)
 
 
 def test_actors_read_as_this_process_does(any_executor):
@@ -414,49 +366,7 @@ def test_actors_read_as_this_process_does(any_executor):
     assert env.last_round.measured_j == pytest.approx(env.get_state()["metered_epochs_j"][1:3].sum())
 
 
-def test_actors_that_share_what_is_read_are_refused():
-    from envs.training.ray_executor import RayExecutor
-
-    for meter, plan in (("rapl", ActorPlan(2, 1.0, 0.0)), ("nvml", ActorPlan(1, 1.0, 0.5))):
-        with pytest.raises(ValueError, match=r"^energy_meter .*; use num_actors=1 or, on GPUs, gpus_per_actor=1$"):
-            RayExecutor(envs.FederationConfig(energy_meter=meter), plan)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_no_round_exceeds_the_budget_whatever_is_read(data):
-    joules = st.one_of(st.sampled_from([0.0, 1e-300, 1e12]), st.floats(0.0, 10.0))
-    fields = {
-        "budget_j": data.draw(st.sampled_from([None, math.inf, 12.0])),
-        "probing_epochs": data.draw(st.sampled_from([0.0, 0.1])),
-        "reward": data.draw(st.sampled_from(["accuracy_change", "leave_one_out"])),
-        "churn_leave_rate": 0.2,
-        "churn_return_rate": 0.5,
-        "on_overrun": "drop",
-        "energy_meter": "nvml",
-    }
-    reads = type("Drawn", (Reads,), {"JOULES": iter(lambda: data.draw(joules), None)})
-    env = envs.FederatedRounds(envs.FederationConfig(**only_read(TINY | fields)), reads)
-    try:
-        observations, infos = env.reset(seed=data.draw(st.integers(0, 99)))
-    except ValueError as error:
-        assert "J a round" in str(error)
-        return
-    while env.agents:
-        assert all(
-            np.isfinite(row).all() and env.observation_space("client_000").contains(row)
-            for row in observations.values()
-        )
-        charged = {agent: infos[agent]["cost"] for agent in env.agents}
-        observations, _, _, _, infos = env.step(dict.fromkeys(env.agents, 1))
-        done = env.last_round
-        assert done.energy_j <= done.budget_j * (1 + BUDGET_TOLERANCE) and done.budget_j == env.budget_j
-        assert done.energy_j == pytest.approx(
-            done.probing_j + sum(list(charged.values())[done.clients.index(c)] for c in done.trained)
-        )
-
-
-class BreaksOff(Reads):
+class BreaksOff(MeteredExecutor):
     """Client 0's training breaks off at once after round 0, so that its meter reads next to nothing."""
 
     def train_each(self, weights, clients, key, epochs):
@@ -469,8 +379,7 @@ class BreaksOff(Reads):
 
 def test_a_training_that_breaks_off_makes_no_client_cheap(mine):
     mine(counter())
-    fields = TINY | {"energy_meter": "my_meter:joules", "cpu_freq_hz": FREQS, "on_client_failure": "drop"}
-    env = envs.FederatedRounds(envs.FederationConfig(**fields), BreaksOff)
+    env = quick(BreaksOff, energy_meter="my_meter:joules", cpu_freq_hz=FREQS, on_client_failure="drop")
     _, infos = env.reset(seed=7)
     before = infos["client_000"]["cost"]
     _, _, _, _, infos = env.step({agent: int(agent == "client_000") for agent in env.agents})

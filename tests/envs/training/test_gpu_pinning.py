@@ -43,9 +43,11 @@ def test_each_actor_sees_the_gpu_ray_assigned_to_it_and_no_other(
     if "cpu" in devices:
         assert caplog.text.count("4 of 4 FL actors hold GPUs that torch cannot use") == 1
         assert caplog.text.count("2 of 2 FL actors hold GPUs that torch cannot use") == 1
+    else:
+        assert devices == {"cuda:0"}
 
 
-def test_a_node_without_cuda_beside_one_with_it_is_told_once(
+def test_a_node_without_cuda_beside_one_with_it_is_logged_once(
     ray_session: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, plan = envs.FederationConfig(num_clients=4), ActorPlan(num_actors=2, cpus_per_actor=0, gpus_per_actor=1)

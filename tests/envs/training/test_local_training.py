@@ -49,13 +49,6 @@ def test_equals_a_plain_loop():
     torch.testing.assert_close(get_flat(model), get_flat(plain), rtol=0.0, atol=1e-6)
 
 
-def test_batch_norm_is_in_training_mode():
-    model = build_model("resnet18", (1, 8, 8), 10, seed=1).eval()
-    images, labels = samples(4)
-    train_locally(model, images, labels, epochs=1, batch_size=4, lr=0.01, rng=np.random.default_rng(0))
-    assert model.training and model.bn1.running_mean.abs().max() > 0
-
-
 def test_channels_last_learns_the_same():
     images, labels = samples(30)
     flats = []
@@ -94,15 +87,6 @@ def executor():
     test = tuple(np.arange(start, start + 11) for start in (0, 11, 22))
     serial.assign(Partition(train, test, ((),) * 3))
     return serial
-
-
-def test_groups_of_clients_add_up_to_the_whole(executor):
-    weights = get_flat(build_model("digits_cnn", (1, 8, 8), 10, seed=1))
-    key = RoundKey(seed=7, episode=0, round=3)
-    whole = executor.train(weights, [0, 1, 2], key, epochs=2)
-    parts = [executor.train(weights, clients, key, epochs=2) for clients in ([2], [1, 0])]
-    assert torch.equal(whole.total, parts[0].total + parts[1].total)
-    assert whole.num_samples == 90
 
 
 @pytest.mark.parametrize("other", [RoundKey(8, 0, 3), RoundKey(7, 1, 3), RoundKey(7, 0, 4)])

@@ -6,16 +6,16 @@ import logging
 import math
 import os
 import signal
-import threading
 
 import numpy as np
 import pytest
 import torch
 from actor_hosts import OneFails, hosted_executor
+from rollouts import rollout
 
 import envs
 from envs.config import only_read
-from envs.training import ray_executor
+from envs.training import ray_executor, serial_executor
 from envs.training.new_executor import new_executor
 from envs.training.ray_executor import RayExecutor
 from envs.training.serial_executor import SerialExecutor
@@ -47,31 +47,48 @@ def reference():
     return rounds_of(envs.FederatedRounds(config(executor="serial")), 5)
 
 
-class SerialOneFails(SerialExecutor):
-    def __init__(self, config):
-        super().__init__(config)
-        self._worker = OneFails(config, self._worker._shape, "cpu")
-
-
 @pytest.mark.parametrize("num_actors", [1, 2, 3])
 def test_same_bits_as_serial(reference, actor_hosts, num_actors):
     env = envs.FederatedRounds(config(), lambda config: hosted_executor(actor_hosts, config, num_actors))
     assert rounds_of(env, 5) == reference
 
 
+@pytest.fixture(params=["serial", "ray"])
+def failing(request, actor_hosts, monkeypatch):
+    """Environments whose client 2 runs out of memory in round 2, and whose client 5 becomes NaN in round 3."""
+    monkeypatch.setattr(serial_executor, "ClientWorker", OneFails)
+    actors = lambda config: hosted_executor(actor_hosts, config, 2, OneFails)  # noqa: E731
+    return lambda **fields: envs.FederatedRounds(config(**fields), actors if request.param == "ray" else SerialExecutor)
+
+
+REPORTS = {"with_output_bias": True, "with_update_norm": True, "with_label_counts": True}
+CHURN = {"churn_leave_rate": 0.3, "churn_return_rate": 0.5}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
-        {"partition": "shards", "shards_per_client": 3, "train_samples": 20},
-        {"partition": "iid"},
+        {"partition": "shards", "shards_per_client": 3},
+        # Losses of two batches, of which the second is larger and comes first.
+        {"partition": "iid", "train_samples": (200, 150, 400, 20, 20, 20), "budget_j": 2e-2},
+        {"partition": "iid", "credit_clients": 2, "probing_epochs": 0.05, "reward": "leave_one_out"},
         # Test sets of 41 to 65 samples, as the split has too few of some classes.
         {"partition": "dirichlet_over_labels", "alpha": 0.05, "test_samples": 80},
+        {**CHURN, "noisy_clients": (2,), "reward": "leave_one_out"},
+        {"reward": "shapley", "credit_clients": 4, "update_profile_size": 7, **REPORTS},
+        {"update_profile_size": 5, **CHURN},
     ],
-    ids=lambda fields: fields["partition"],
 )
-def test_same_bits_as_serial_with_any_partition(actor_hosts, fields):
-    env = envs.FederatedRounds(config(**fields), lambda config: hosted_executor(actor_hosts, config, 2))
-    assert rounds_of(env, 2) == rounds_of(envs.FederatedRounds(config(executor="serial", **fields)), 2)
+def test_same_bits_in_every_executor(actor_hosts, monkeypatch, fields):
+    fields = {"train_samples": 12, "on_overrun": "drop", "on_client_failure": "drop", "budget_j": 1e-2} | fields
+
+    def episode(make, **more):
+        return rollout(envs.FederatedRounds(config(**fields, **more), make), seed=3, rounds=5)
+
+    hosted = [episode(lambda config, n=n: hosted_executor(actor_hosts, config, n, OneFails)) for n in (1, 2)]
+    monkeypatch.setattr(serial_executor, "ClientWorker", OneFails)
+    serial = episode(None, executor="serial")
+    assert len(serial) > 3 and hosted == [serial, serial]
 
 
 def test_the_bits_follow_the_federations_threads_and_not_the_processs(reference, actor_hosts):
@@ -98,9 +115,8 @@ def test_weights_travel_once_a_round_and_every_actor_is_called_once_a_phase(acto
     assert calls == [["train", "train"], ["evaluate"]] * 3
 
 
-@pytest.mark.parametrize("executor", ["serial", "ray"])
-def test_a_client_that_fails_is_named(actor_hosts, executor):
-    env = failing_env(actor_hosts, executor)
+def test_a_client_that_fails_is_named(failing):
+    env = failing()
     env.reset(seed=7)
     env.step({})
     with pytest.raises(ValueError, match="client 2 failed in round 2: MemoryError: no memory left"):
@@ -110,9 +126,8 @@ def test_a_client_that_fails_is_named(actor_hosts, executor):
     assert env.last_round.trained == (4,)
 
 
-@pytest.mark.parametrize("executor", ["serial", "ray"])
-def test_a_client_that_fails_is_dropped_but_has_spent_its_energy(actor_hosts, executor, caplog):
-    env = failing_env(actor_hosts, executor, on_client_failure="drop")
+def test_a_client_that_fails_is_dropped_but_has_spent_its_energy(failing, caplog):
+    env = failing(on_client_failure="drop")
     twin = envs.FederatedRounds(config(executor="serial"))
     _, before = env.reset(seed=7)
     twin.reset(seed=7)
@@ -137,16 +152,9 @@ def test_a_client_that_fails_is_dropped_but_has_spent_its_energy(actor_hosts, ex
     assert env.last_round.failed == () and env.last_round.energy_j == 0.0
 
 
-def failing_env(hosts, executor, **fields):
-    def in_actors(config):
-        return hosted_executor(hosts, config, 2, OneFails)
-
-    return envs.FederatedRounds(config(**fields), SerialOneFails if executor == "serial" else in_actors)
-
-
 @pytest.mark.slow
 def test_actors_live_through_all_rounds_and_are_replaced_when_killed(reference, caplog):
-    """Two real actors: their processes in round 1 and 50; then one is killed between rounds, one in mid-round."""
+    """Two real actors, whose processes last from round 1 to 50; then one is killed between rounds, one at its work."""
     env = envs.FederatedRounds(config(executor="ray", num_actors=2, cpus_per_actor=0.25))
     rounds_of(env, 1)
     executor = env._federation._executor
@@ -155,28 +163,28 @@ def test_actors_live_through_all_rounds_and_are_replaced_when_killed(reference, 
         env.step({"client_000": 1, "client_001": 1})
     assert [ray_executor.ray.get(actor.info.remote()).pid for actor in executor._slots] == first
     assert len({*first, os.getpid()}) == 3 and [actor.device for actor in executor.actors] == ["cpu", "cpu"]
+    submit, to_kill = executor._submit, []
+
+    def submit_and_kill(call):
+        submitted = submit(call)
+        if call.slot == 1 and to_kill:
+            os.kill(to_kill.pop(), signal.SIGKILL)
+        return submitted
 
     def kill(round_index):
         if round_index == 1:
-            os.kill(executor.actors[0].pid, signal.SIGKILL)
+            os.kill(first[0], signal.SIGKILL)
         if round_index == 3:
-            threading.Timer(0.005, os.kill, (executor.actors[1].pid, signal.SIGKILL)).start()
+            to_kill.append(first[1])
 
+    executor._submit = submit_and_kill
     with caplog.at_level(logging.WARNING, "envs"):
         assert rounds_of(env, 5, kill) == reference
-    assert f"FL actor 0 (process {first[0]}) died; its work of the round is done again" in caplog.text
+    for slot, pid in enumerate(first):
+        assert f"FL actor {slot} (process {pid}) died; its work of the round is done again" in caplog.text
     now = [ray_executor.ray.get(actor.info.remote()).pid for actor in executor._slots]
-    assert now[0] != first[0] and now == [actor.pid for actor in executor.actors]
-    assert now[1] != first[1] or _gone(first[1])
+    assert not {*now} & {*first} and now == [actor.pid for actor in executor.actors]
     env.close()
-
-
-def _gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def test_actors_that_keep_dying_are_an_error(actor_hosts):
@@ -193,14 +201,10 @@ def test_actors_that_keep_dying_are_an_error(actor_hosts):
     assert spawned == [0, 0, 0]
 
 
-def test_more_than_ray_has_is_refused_at_once():
-    with pytest.raises(ValueError, match=r"need 3 CPUs and 0 GPUs = 3 x .*, the Ray cluster has 2 CPUs and 0 GPUs"):
-        new_executor(config(executor="ray", num_actors=3))
-    with pytest.raises(ValueError, match=r"need 2 CPUs and 1 GPU = .*, the Ray cluster has 2 CPUs and 0 GPUs"):
-        new_executor(config(executor="ray", num_actors=2, gpus_per_actor=0.5))
-
-
-def test_auto_is_serial_without_gpus():
+def test_more_than_ray_has_is_refused_at_once_and_auto_is_serial_without_gpus():
+    for settings, needs in (({"num_actors": 3}, "3 CPUs and 0 GPUs"), ({"gpus_per_actor": 0.5}, "2 CPUs and 1 GPU")):
+        with pytest.raises(ValueError, match=f"need {needs} = .*, the Ray cluster has 2 CPUs and 0 GPUs"):
+            new_executor(config(executor="ray", **{"num_actors": 2} | settings))
     assert isinstance(new_executor(config()), SerialExecutor)
 
 

@@ -1,48 +1,32 @@
-"""The Flower strategy on a grid of pretended nodes, and the example app in Flower's own simulation."""
+"""The Flower strategy on a grid of pretended nodes."""
 
 from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
-from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, run, selector, weight
-from flower_superlink import flwr_run, superlink
+from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, note_selections, run, selector, weight
 from flwr.app import ConfigRecord
 from flwr.serverapp.strategy import FedAvg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quick_federation import TINY
-from source_tree import ROOT
 
-import envs
-from bippo_rllib import ClientSelector
+from bippo_rllib import Reward
 from bippo_rllib.federated.flower import BudgetedStrategy
-from experiments.methods import METHODS
 
 BUDGET_J = 3.0
 LEARN = [None, "accuracies", "effects"]
 
-SOME_EXAMPLES = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
-)
+SOME_EXAMPLES = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 
 pytestmark = pytest.mark.usefixtures("in_a_flower_task")
 
 
 def budgeted(strategy=None, budget_j=BUDGET_J, **settings):
     return BudgetedStrategy(strategy or FedAvg(), selector(), budget_j, **settings)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(ray_session, tmp_path_factory):
-    keywords = METHODS["bippo-r"].with_requirements({**TINY, "num_clients": 6})
-    config = METHODS["bippo-r"].make_config().environment(envs.parallel_env, env_config=keywords)
-    algo = config.debugging(seed=7, log_level="ERROR").build_algo()
-    path = algo.save_to_path(tmp_path_factory.mktemp("selector"))
-    algo.stop()
-    return path
 
 
 def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget():
@@ -57,31 +41,27 @@ def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget():
     assert all(0 < metrics["energy-j"] <= BUDGET_J for metrics in result.train_metrics_clientapp.values())
 
 
-def test_a_node_that_does_not_reply_is_not_selected():
-    nodes = Nodes()
-    nodes.silent = {0, 1, 2, 3}
-    run(budgeted(), nodes)
-    assert set(nodes.trained()) == {4, 5}
+def reports_at(accuracy):
+    return {n: {"accuracy": accuracy, "num_samples": 10, "cost_j": c} for n, c in zip(NAMES, COSTS_J, strict=True)}
 
 
-@pytest.mark.parametrize("learn", ["accuracies", "effects"])
-def test_the_selector_learns_as_if_it_was_told_by_hand(checkpoint, learn):
-    by_hand = ClientSelector.load(checkpoint)
-    strategy = BudgetedStrategy(FedAvg(), ClientSelector.load(checkpoint), BUDGET_J, learn=learn)
-    result = run(strategy, Nodes(), rounds=4)
-    mean = 0.25
+@pytest.mark.parametrize(("learn", "reward"), [("accuracies", "accuracy_change"), ("effects", "leave_one_out")])
+def test_the_selector_learns_as_if_it_was_updated_by_hand(learn, reward):
+    by_hand, inside = (selector(prior="accuracy", reward=Reward(reward)) for _ in range(2))
+    result = run(BudgetedStrategy(FedAvg(), inside, BUDGET_J, learn=learn), Nodes(), rounds=4)
+    mean, untrained = 0.25, by_hand.suggestions(reports_at(0.25), BUDGET_J)
     for server_round in range(1, 5):
-        reports = {n: {"accuracy": mean, "num_samples": 10, "cost_j": c} for n, c in zip(NAMES, COSTS_J, strict=True)}
-        chosen = by_hand.select(reports, BUDGET_J)
+        chosen = by_hand.select(reports_at(mean), BUDGET_J)
         own = {name: TRAINED_WEIGHT[NAMES.index(name)] for name in chosen}
         before, mean = mean, float(np.mean(list(own.values())))
         if learn == "accuracies":
             by_hand.update(chosen, dict.fromkeys(NAMES, mean))
-        else:  # alone, a client is worth what the model was before
+        else:  # of a single participant, the effect is that on the model before
             others = {n: [w for o, w in own.items() if o != n] or [before] for n in chosen}
             by_hand.update(chosen, effects={n: mean - float(np.mean(o)) for n, o in others.items()})
         assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(mean)
-    assert strategy.selector.suggestions(reports, BUDGET_J) == pytest.approx(by_hand.suggestions(reports, BUDGET_J))
+    learned = by_hand.suggestions(reports_at(0.25), BUDGET_J)
+    assert inside.suggestions(reports_at(0.25), BUDGET_J) == pytest.approx(learned) and learned != untrained
 
 
 class FailingTrainings(Nodes):
@@ -103,20 +83,12 @@ class FailingTrainings(Nodes):
 @pytest.mark.parametrize("learn", LEARN)
 def test_policies_see_whose_training_counted_in_the_last_round(learn, monkeypatch):
     """Also where nothing is learned."""
-    nodes, strategy, seen = (
-        FailingTrainings([{0, 1}, {2}, set(range(6)), {3, 4}, set()]),
-        budgeted(None, 9.0, learn=learn),
-        [],
-    )
-    select = strategy.selector.select
-
-    def noting(reports, budget_j):
-        seen.append({client for client, report in reports.items() if report.trained})
-        return select(reports, budget_j)
-
-    monkeypatch.setattr(strategy.selector, "select", noting)
+    nodes = FailingTrainings([{0, 1}, {2}, set(range(6)), {3, 4}, set()])
+    strategy = budgeted(None, 9.0, learn=learn)
+    seen = note_selections(strategy, monkeypatch)
     run(strategy, nodes, rounds=5)
-    assert seen[1:] == nodes.counted[:-1] and [len(clients) for clients in seen[1:]] == [4, 5, 0, 4]
+    trained = [{client for client, report in reports.items() if report.trained} for reports in seen[1:]]
+    assert trained == nodes.counted[:-1] and [len(clients) for clients in trained] == [4, 5, 0, 4]
 
 
 @pytest.mark.parametrize("learn", LEARN)
@@ -159,13 +131,6 @@ def test_evaluations_that_nobody_answers_cost_no_model(lost, learn):
         assert all(counts[1:])
 
 
-def test_a_lost_evaluation_is_warned_of(caplog):
-    run(budgeted(), Nodes({0, 2}), rounds=2)
-    assert "no evaluation after round 0 can be used (node 100 failed: no network;" in caplog.text
-    assert "round 1 trains no client: no client is available; the model stays as it was" in caplog.text
-    assert "no evaluation after round 2 can be used" in caplog.text
-
-
 @pytest.mark.parametrize("learn", ["accuracies", "effects"])
 @pytest.mark.parametrize("lost", [{1}, {2, 3}, {2}])
 def test_what_nobody_measured_is_not_learned_from(learn, lost):
@@ -177,28 +142,41 @@ def test_what_nobody_measured_is_not_learned_from(learn, lost):
     assert measured == (0 if 1 in lost else 2 if learn == "accuracies" else 2 - len(lost))
 
 
-@pytest.mark.parametrize(("budget_j", "text"), [(0.5, "0.5 J"), (0.0, "0 J")])
-def test_a_budget_below_all_clients_is_warned_of_and_the_model_stays(budget_j, text, caplog):
-    result = run(budgeted(budget_j=budget_j), Nodes(), rounds=2)
-    assert weight(result.arrays) == 0.25
-    reason = f"the budget of {text} is below the cheapest client's cost, 1 J of 'client_000'"
-    for server_round in (1, 2):
-        assert f"round {server_round} trains no client: {reason}; the model stays as it was" in caplog.text
-    assert "no round made a model; result.arrays is the initial one" in caplog.text
+class Half(FedAvg):
+    def configure_train(self, *args):
+        return list(super().configure_train(*args))[:3]
 
 
-def test_a_run_in_which_all_trainings_fail_keeps_the_initial_model(caplog):
+@pytest.mark.parametrize(
+    ("settings", "given", "texts"),
+    [
+        ({}, {"lost": {0, 2}}, ["no evaluation after round 0 .*node 100 failed", "no evaluation after round 2"]),
+        ({}, {"lost": {0}}, ["round 1 trains no client: no client is available"]),
+        ({}, {"silent": set(range(6)) - {4}}, ["node 100: gone"]),
+        ({}, {"failing": set(range(6))}, ["round 2 made no model: 0 of 2 clients trained", "no round made a model"]),
+        ({"budget_j": 0.5}, {}, ["round 2 trains no client: .* 0.5 J .* 1 J of 'client_000'", "no round made a model"]),
+        ({"budget_j": 0.0}, {}, ["round 1 trains no client: .* 0 J .* 1 J of 'client_000'"]),
+        ({"strategy": Half(), "budget_j": 9.0}, {}, ["round 2: Half sends nothing to .'client_00"]),
+        ({"batteries_j": dict.fromkeys(NAMES, 0.5)}, {}, ["round 1 trains no client: none of 6 .*battery"]),
+    ],
+)
+def test_what_costs_a_round_something_is_warned_of(settings, given, texts, caplog):
     nodes = Nodes()
-    nodes.failing = set(range(6))
-    result = run(budgeted(), nodes, rounds=2)
-    assert weight(result.arrays) == 0.25 and result.train_metrics_clientapp[2]["energy-j"] > 0
-    assert "round 2 made no model: 0 of 2 clients trained; the model stays as it was" in caplog.text
+    vars(nodes).update(given)
+    result = run(budgeted(**settings), nodes, rounds=2)
+    for text in texts:
+        assert re.search(text, caplog.text), text
+    assert set(nodes.trained()) <= set(range(6)) - nodes.silent
+    no_model = "no round made a model" in texts or ("budget_j" in settings and not nodes.trained())
+    assert (weight(result.arrays) == 0.25) == (no_model or "batteries_j" in settings)
+    if "strategy" in settings:
+        assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [3, 3]
 
 
 @SOME_EXAMPLES
 @given(looks=st.lists(st.frozensets(st.integers(0, 5), min_size=4), min_size=40, max_size=40), seed=st.integers(0, 99))
 def test_nodes_that_join_or_leave_between_two_looks_take_nobodys_place(looks, seed, caplog):
-    """Whoever is there when a round begins, and is selected, is sent the training; nobody waits for the others."""
+    """Each node that is there when a round begins, and is selected, is sent the training; no other is waited for."""
     random.seed(seed)
     nodes, look = Nodes(), itertools.cycle(looks)
     nodes.get_node_ids = lambda: [100 + client for client in next(look)]
@@ -207,29 +185,20 @@ def test_nodes_that_join_or_leave_between_two_looks_take_nobodys_place(looks, se
     assert "sends nothing to" not in caplog.text
 
 
-def test_a_strategy_that_leaves_out_a_selected_client_is_warned_of(caplog):
-    class Half(FedAvg):
-        def configure_train(self, *args):
-            return list(super().configure_train(*args))[:3]
-
-    result = run(budgeted(Half(), budget_j=9.0), Nodes(), rounds=2)
-    assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [3, 3]
-    assert "round 2: Half sends nothing to ['client_00" in caplog.text
-
-
-def test_what_cannot_work_is_said_in_one_line():
-    with pytest.raises(ValueError, match="learn is 'all'; choose 'auto', 'accuracies', 'effects' or None"):
-        budgeted(learn="all")
-    for budget_j in (-1.0, float("nan")):
-        with pytest.raises(ValueError, match=rf"budget_j is {budget_j}; it must be at least 0 \(math.inf for no limit"):
-            budgeted(budget_j=budget_j)
-    with pytest.raises(ValueError, match=r"nodes report accuracy, loss, samples and cost; the selector needs more: .*"):
-        BudgetedStrategy(FedAvg(), selector(size=3), BUDGET_J)
-    for learn in ("accuracies", "effects"):
-        with pytest.raises(
-            ValueError, match=r"does not know the reward that it was trained on.*; choose learn=None, or"
-        ):
-            BudgetedStrategy(FedAvg(), selector(reward=None), BUDGET_J, learn=learn)
+@pytest.mark.parametrize(
+    ("selected", "settings", "message"),
+    [
+        ({}, {"learn": "all"}, "learn is 'all'; .*'accuracies', 'effects' or None"),
+        ({}, {"budget_j": -1.0}, r"budget_j is -1.0; .*math.inf"),
+        ({}, {"budget_j": float("nan")}, "budget_j is nan"),
+        ({"size": 3}, {}, "accuracy, loss, samples and cost; the selector needs more"),
+        ({"reward": None}, {"learn": "accuracies"}, "the reward .*learn=None"),
+        ({"reward": None}, {"learn": "effects"}, "the reward .*learn=None"),
+    ],
+)
+def test_what_cannot_work_is_refused(selected, settings, message):
+    with pytest.raises(ValueError, match=message):
+        BudgetedStrategy(FedAvg(), selector(**selected), **{"budget_j": BUDGET_J} | settings)
 
 
 def test_a_round_without_reports_leaves_what_the_selector_is_to_learn_from():
@@ -240,17 +209,6 @@ def test_a_round_without_reports_leaves_what_the_selector_is_to_learn_from():
     assert np.isfinite(last.rewards).sum() == 2
     run(strategy, Nodes({0, 1}), rounds=1)
     assert strategy.selector._parts.last is last and np.isfinite(last.rewards).sum() == 2
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_example_runs_in_flowers_own_simulation(ray_session, ray_address, tmp_path):
-    config = METHODS["fedavg"].make_config().environment(envs.parallel_env)
-    config.debugging(seed=7, log_level="ERROR").build_algo().save_to_path(tmp_path / "checkpoint")
-    settings = f'selector="{tmp_path / "checkpoint"}" learn="effects" rounds=2'
-    with superlink(tmp_path, ray_address) as environment:
-        printed = flwr_run(ROOT / "docs/examples/flower", environment, 20, settings)
-    assert "mean accuracy 0." in printed, printed
 
 
 def test_a_node_that_went_offline_after_its_evaluation_is_left_out():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, error, run, selector
+from flower_nodes import COSTS_J, NAMES, TRAINED_WEIGHT, Nodes, error, note_selections, run, selector
 from flwr.app import Array, ArrayRecord
 from flwr.serverapp import strategy as fl
 
@@ -72,29 +72,23 @@ class AwayOnce(Nodes):
 
 
 def test_profiles_are_of_clients_that_trained_since_and_wait_for_those_that_are_away(monkeypatch):
-    strategy, seen = BudgetedStrategy(fl.FedAvg(), matching_selector(), 9.0, learn=None), []
-    select = strategy.selector.select
-
-    def noting(reports, budget_j):
-        seen.append({client for client, report in reports.items() if report.update_profile is not None})
-        return select(reports, budget_j)
-
-    monkeypatch.setattr(strategy.selector, "select", noting)
+    strategy = BudgetedStrategy(fl.FedAvg(), matching_selector(), 9.0, learn=None)
+    seen = note_selections(strategy, monkeypatch)
     run(strategy, AwayOnce(), rounds=3)
-    assert seen == [set(), set(NAMES) - {NAMES[1]}, set(NAMES)]
+    with_profile = [{c for c, report in reports.items() if report.update_profile is not None} for reports in seen]
+    assert with_profile == [set(), set(NAMES) - {NAMES[1]}, set(NAMES)]
 
 
-@pytest.mark.parametrize("name", ["Krum", "Bulyan", "QFedAvg", "FedAdam"])
-def test_profiles_are_of_what_was_sent_whatever_the_strategy_does_with_it(name, monkeypatch):
-    make = {
-        "Krum": fl.Krum,
-        "Bulyan": lambda: fl.Bulyan(num_malicious_nodes=0),
-        "QFedAvg": lambda: fl.QFedAvg(client_learning_rate=0.1),
-        "FedAdam": fl.FedAdam,
-    }
-    strategy, seen = BudgetedStrategy(make[name](), matching_selector(), 9.0, learn=None), []
-    select = strategy.selector.select
-    monkeypatch.setattr(strategy.selector, "select", lambda r, b: (seen.append(r), select(r, b))[1])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(fl.Krum, fl.FedAdam),
+        *(lambda: fl.Bulyan(num_malicious_nodes=0), lambda: fl.QFedAvg(client_learning_rate=0.1)),
+    ],
+)
+def test_profiles_are_of_what_was_sent_whatever_the_strategy_does_with_it(make, monkeypatch):
+    strategy = BudgetedStrategy(make(), matching_selector(), 9.0, learn=None)
+    seen = note_selections(strategy, monkeypatch)
     run(strategy, Nodes(), rounds=2)
     for client, trained in zip(NAMES, TRAINED_WEIGHT, strict=True):
         expected = update_profile(np.array([0.25]), np.array([trained]), 10)
