@@ -86,6 +86,9 @@ def test_profiles_are_replaced_and_scaled_as_updates_get_shorter():
     for _ in range(5):
         score.observe(clients, infos_of([one] * 5, [1] * 5))
     assert len(score.get_state()["recent"]) == 20
+    for _ in range(4):
+        score.observe(clients, infos_of([2 * one] * 5, [1] * 5))  # the last twenty have length 2
+    assert score.get_state()["profiles"]["a"].tolist() == [4.0, 0.0]
 
 
 def test_a_client_without_a_profile_is_neither_preferred_nor_put_back():
