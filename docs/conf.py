@@ -64,6 +64,7 @@ def _with_values(app, what, name, method, options, signature, return_annotation)
 
     from bippo_rllib.baselines.central.config import CentralPPOConfig
 
-    for parameter, value in defaults_of(method, CentralPPOConfig()).items():
+    config = CentralPPOConfig() if "CentralPPOConfig" in name else bippo_rllib.BippoConfig()
+    for parameter, value in defaults_of(method, config).items():
         signature = re.sub(rf"(\b{parameter}\b[^=]*=\s*)NotProvided", rf"\g<1>{value!r}", signature)
     return signature, return_annotation
