@@ -19,7 +19,7 @@
 set -euo pipefail
 # Activate your environment here: . /shared/venv/bin/activate
 
-results=$1
+results=${1:?the folder of the results comes first}
 shift
 if [[ -f $results/run.json ]]; then
     study=(bippo tune --resume "$results")
@@ -35,7 +35,9 @@ if ((SLURM_JOB_NUM_NODES > 1)); then
     # This script runs on the first node. If the nodes have several networks, name the address in the right one.
     address="$(hostname -I | cut -d ' ' -f 1):6379"
     cluster=(--address "$address" --min-nodes "$SLURM_JOB_NUM_NODES" --num-cpus "$SLURM_CPUS_PER_TASK")
-    study=(srun ray symmetric-run "${cluster[@]}" -- env RAY_ADDRESS="$address" "${study[@]}")
+    # srun does not take the cores of a task from sbatch.
+    on_all=(srun --cpus-per-task "$SLURM_CPUS_PER_TASK" ray symmetric-run)
+    study=("${on_all[@]}" "${cluster[@]}" -- env RAY_ADDRESS="$address" "${study[@]}")
 fi
 
 # Two minutes before the time is up: ends the study as Ctrl-C does, and queues this job again.

@@ -1,5 +1,5 @@
-// Tables that do not fit the window are set smaller, or else a block for each row, and flags of commands are not broken
-// after their hyphens (see site.css).
+// Tables that do not fit the window are set smaller, or else a block for each row; lines are not broken after the hyphens
+// of a command's flags and after ± (see site.css).
 
 const tooWide = ({ parentElement: frame }) => frame.scrollWidth > frame.clientWidth;
 const hasRibbon = (table) =>
@@ -24,6 +24,9 @@ function fit(table) {
 document.addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll(".highlight-none pre")) {
     block.innerHTML = block.innerHTML.replace(/--[\w-]+/g, '<span class="flag">$&</span>');
+  }
+  for (const cell of document.querySelectorAll("table.docutils td > p")) {
+    cell.innerHTML = cell.innerHTML.replaceAll("± ", "±&nbsp;");
   }
   const tables = [...document.querySelectorAll("table.docutils:has(thead)")];
   const fitAll = () => tables.forEach(fit);
