@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from bippo_rllib import __version__
-from experiments.cli import print_on_any_terminal, refuse
+from experiments.cli import collect_rarely, print_on_any_terminal, refuse
 from experiments.results.naming import unknown_name
 
 #: Command -> module of its ``main``, what ``python -m`` calls it, what it does.
@@ -69,5 +69,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
     if argv is None:
+        collect_rarely()
         sys.argv[1:] = rest
     return import_module(COMMANDS[name][0]).main(None if argv is None else rest)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, one_line, print_on_any_terminal, refuse
+from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, collect_rarely, one_line, print_on_any_terminal, refuse
 from experiments.methods import METHODS
 from experiments.own_methods import method_name
 from experiments.results.checkpoints import finished
@@ -48,6 +48,8 @@ def listing() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (0, 1 failed trials, 2 bad input, 130 interrupted)."""
     print_on_any_terminal()
+    if argv is None:
+        collect_rarely()
     with signals_restored():
         terminate_as_interrupt()
         try:

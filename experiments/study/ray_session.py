@@ -59,7 +59,7 @@ def start_beside_imports(parallel_trials: int | None, num_trials: int) -> None:
 def _start_quietly(cpus: int, started: threading.Event) -> None:
     try:
         with suppress(Exception), _found_by_workers():
-            _start_local(cpus, _system_config={"preload_python_modules": ["experiments.study.trial"]})
+            _start_local(cpus, _system_config={"preload_python_modules": ["experiments.study.preload"]})
     finally:
         started.set()
     threading.Event().wait()  # Ray's processes are killed when the thread that started them ends

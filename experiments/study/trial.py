@@ -64,7 +64,8 @@ def bippo_config(
     method = find_method(info.method)
     keywords = {**method.with_requirements({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
     config = method.make_config()
-    config.environment(env=envs.parallel_env, env_config=keywords).debugging(seed=info.seed)
+    config.environment(env=envs.parallel_env, env_config=keywords)
+    config.debugging(seed=info.seed, log_sys_usage=False)  # each trial's end would wait up to 0.7 s for its thread
     ours = functools.partial(RowCallback, replace(info, method=method.name))
     own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([ours, *own, *map(find_callbacks, callbacks)])
