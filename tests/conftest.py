@@ -157,8 +157,14 @@ def any_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def in_a_flower_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flower makes messages in a process that knows its run only."""
+    """Flower makes messages in a process that knows its run only.
+
+    QFedAvg and Bulyan collect garbage for each record of arrays, which below a test takes half a second.
+    """
+    from flwr.app.message import arrayrecord
     from flwr.supercore.task_identity import TaskIdentity
+
+    monkeypatch.setattr(arrayrecord, "gc", SimpleNamespace(collect=lambda: None))
 
     for name in ("run_id", "node_id", "task_id"):
         monkeypatch.setattr(TaskIdentity, f"_{name}", 1)

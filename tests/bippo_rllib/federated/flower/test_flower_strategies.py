@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from flower_nodes import Nodes, run, selector, weight
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
-from flwr.app.message import arrayrecord
 from flwr.serverapp import strategy as fl
 from flwr.supercore.privacy_accounting import NeighboringRelation, PrivacyConfig, SamplingMethod
 
@@ -44,12 +43,6 @@ ADAPTIVE = {
 }
 
 pytestmark = pytest.mark.usefixtures("in_a_flower_task")
-
-
-@pytest.fixture(autouse=True)
-def no_garbage_collection(monkeypatch):
-    """QFedAvg and Bulyan collect it for each record of arrays, which below a test takes half a second."""
-    monkeypatch.setattr(arrayrecord, "gc", SimpleNamespace(collect=lambda: None))
 
 
 def budgeted(strategy, budget_j=SOME_J, **settings):
