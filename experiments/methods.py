@@ -29,8 +29,7 @@ class Method:
     federation: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
     uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
-    #: What it is told about clients that no real one would give away; reports mark its rows.
-    told: str = ""
+    privileged: str = ""  #: Information about clients that it needs and no real client gives away; marked in reports.
     reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,12 +168,12 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             ),
             Method(
                 "fedcbs",
-                "Fed-CBS: clients whose labels together are mixed as everybody's; told their label counts",
+                "Fed-CBS: clients whose labels together are mixed as all clients'; given their label counts",
                 partial(_published, "FedCBSConfig"),
                 learns=False,
                 federation=MappingProxyType({"with_label_counts": True}),
                 uses_client_reports=False,
-                told="label counts",
+                privileged="label counts",
             ),
             Method(
                 "bandit",
@@ -228,9 +227,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 
 
-def told_of(name: str) -> str:
-    """Returns what the method of that name is told about clients that no real one would give away, if anything."""
-    return METHODS[name].told if name in METHODS else ""
+def privileged_information(name: str) -> str:
+    """Returns what the method of that name knows of clients that no real client gives away; empty if nothing."""
+    return METHODS[name].privileged if name in METHODS else ""
 
 
 def is_reference(name: str) -> bool:

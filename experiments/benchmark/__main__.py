@@ -19,7 +19,7 @@ kernel and by TorchRL's MultiAgentMLP (pip install torchrl), on ready tensors.
 """
 _FL = """\
 A round of federated training, without evaluation where none is named: a bare PyTorch loop, our executors, and the same
-clients in pfl and in Flower's simulation (pip install pfl flwr), each in a process of its own.
+clients in pfl and in Flower's simulation (pip install pfl flwr), each in another process.
 """
 _TURNS = "Implementations take turns, so that a busy machine affects all alike; ratios are medians over the turns."
 

@@ -70,7 +70,7 @@ def _left_out(config: FederationConfig, arguments: argparse.Namespace) -> dict[s
         return missing | dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
     python = _pfl_python(arguments)
     if arguments.clock == CPU:
-        missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in processes of its own")
+        missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in other processes")
     if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
         missing[PFL] = f"{python} has no pfl; name one that has with --pfl-python"
     if FLOWER not in missing and find_spec("flwr") is None:
@@ -100,7 +100,7 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
 
     @contextmanager
     def ours(make: Callable[[FederationConfig], Executor], evaluated: int = 0, **changes: Any) -> Iterator[Any]:
-        """A round from what the last one led to, and an evaluation of some clients."""
+        """Yields a function that runs a round on the result of the last one, and evaluates some clients."""
         changed, current = dataclasses.replace(config, **changes), weights
 
         def one_round() -> None:

@@ -1,4 +1,4 @@
-"""Rounds of another library, in a process of its own, which runs one for every line on its standard input."""
+"""Rounds of another library, in another process, which runs one for every line on its standard input."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class OtherProcess:
 def turns(clock: str) -> Callable[[], bool]:
     """Returns a function to call before the first round and after every one, in the other process.
 
-    It replies the seconds since the round was asked for, and waits for the next one; False if there is none.
+    It writes the seconds since the request for the round, and waits for the next request; False if there is none.
     """
     replies, now, started = os.fdopen(os.dup(1), "w"), getattr(time, clock), 0.0
-    os.dup2(2, 1)  # whatever libraries print is no reply
+    os.dup2(2, 1)  # what libraries print is no reply
 
     def next_turn() -> bool:
         nonlocal started

@@ -20,7 +20,7 @@ from experiments.benchmark.other_process import turns
 
 
 class Turns(TrainingProcessCallback):
-    """Waits before the first round and after every one until the next is asked for."""
+    """Waits before the first round and after every one until the next is requested."""
 
     def __init__(self, clock: str) -> None:
         self._next_turn = turns(clock)

@@ -80,9 +80,9 @@ def _measure(arguments: argparse.Namespace, clients: int, trained: int) -> pd.Da
 
 
 def _ours(clients: int, trained: int) -> dict[str, BippoConfig]:
-    """Without exploration the highest scores win, and the set term's weight decides nothing.
+    """Returns our configurations, which do not explore, so that all train the same clients, the highest scores first.
 
-    So all are considered in every round, and all implementations train the same clients, whose batches fill together.
+    The weight of the set term is too small to change that. Batches of all clients fill together.
     """
 
     def greedy(config: BippoConfig) -> BippoConfig:
@@ -98,7 +98,7 @@ def _ours(clients: int, trained: int) -> dict[str, BippoConfig]:
 
 
 def _stock(clients: int, trained: int) -> PPOConfig:
-    """RLlib's own multi-policy PPO with the same networks: one ``train()`` is two rounds and one update.
+    """Returns RLlib's multi-policy PPO with the same networks: one ``train()`` is two rounds and one update.
 
     Choices that favour it: a function names what is trained (with a list RLlib builds a set for every module in every
     update), no KL term, no shuffling, no selection. RLlib pads each batch by a row and cuts it into minibatches of two,

@@ -1,6 +1,6 @@
 """What every implementation has to compute in two rounds, on ready tensors: our kernel, and TorchRL's networks.
 
-Two rounds are two forward passes of all policies and one PPO update of those that took part, the first
+Two rounds are two forward passes of all policies and one PPO update of the participants, the first
 ``num_trained``, on a batch of two participations. No environment, no selection, no bookkeeping.
 """
 
@@ -26,14 +26,14 @@ Stack = Callable[[], Tensor]
 
 @torch.no_grad()
 def _inputs(num_clients: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Parameters ``[N, size]``, observations and next ones ``[N, 2, obs_dim]``, log-probs and rewards ``[N, 2]``."""
+    """Returns parameters ``[N, size]``, two observations ``[N, 2, obs_dim]``, log-probs and rewards ``[N, 2]``."""
     flat = torch.stack([initial_parameters(LAYOUT, 0, str(client)) for client in range(num_clients)])
     seen = torch.rand(2, num_clients, PAIR, OBS_DIM, generator=torch.Generator().manual_seed(0))
     return flat, seen[0], seen[1], log_prob(actor_logits(LAYOUT.views(flat), seen[0])), seen[0, ..., 0]
 
 
 def bare_kernel(num_clients: int, num_trained: int) -> Stack:
-    """Makes ours: rows of those that took part are gathered, updated and scattered back."""
+    """Makes ours: rows of participants are gathered, updated and scattered back."""
     flat, observations, *others = _inputs(num_clients)
     ends, trained = torch.zeros(num_clients, PAIR, dtype=torch.bool), slice(num_trained)
     fields = (tensor[trained] for tensor in (torch.arange(num_clients), observations, *others, ends))

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import pandas as pd
 
 _MOST_DRAWN = 10
-#: Ids of the clients that joined, and of those that left.
+#: Ids of the clients that joined and that left.
 Change: TypeAlias = tuple[frozenset[int], frozenset[int]]
 
 

@@ -46,7 +46,7 @@ def check_against(results: Results, against: Results) -> None:
 
 
 def _facts(study: Results, has_churn: bool) -> dict[str, object]:
-    """What must be the same: the whole federation, but with churn, which changes it, only what it leaves alone."""
+    """Returns what must be the same: the whole federation or, as churn changes it, only what churn leaves alone."""
     federation = study.sources[0].federation
     if has_churn:
         federation = {key: federation.get(f"env.{key}") for key in ("dataset", "model", "budget_share")}
@@ -100,7 +100,7 @@ def _pairs(results: Results, against: Results) -> Pairs:
 
 
 def _table(pairs: Pairs, names: Sequence[str], first: int, last: int | None = None) -> str:
-    """Mean accuracy over rounds ``first`` to ``last``, methods as they were asked for."""
+    """Returns the table of mean accuracy over rounds ``first`` to ``last``, in the requested order of methods."""
     compared = {method: compare_rows(*pair, first, last) for method, pair in pairs.items()}
     records = [
         {
@@ -118,7 +118,7 @@ def _table(pairs: Pairs, names: Sequence[str], first: int, last: int | None = No
 
 
 def _image(pairs: Pairs, names: Sequence[str], results: Results, path: Path) -> str:
-    """Rolling means of the methods, seeds and rounds that are compared."""
+    """Draws rolling means of the methods, seeds and rounds that are compared; returns Markdown."""
     if not pairs:
         return "The two studies have no method and seed in common."
     ours, theirs = (pd.concat(rows) for rows in zip(*pairs.values(), strict=True))
@@ -129,7 +129,7 @@ def _image(pairs: Pairs, names: Sequence[str], results: Results, path: Path) -> 
 
 
 def _unequal_budgets(pairs: Pairs) -> list[str]:
-    """A sentence where the two studies did not have the same joules, as methods are compared on equal ones."""
+    """Returns a sentence where the two studies had different joules, as methods are compared on equal ones."""
     if not pairs:
         return []
     ours, others = (energy(pd.concat(rows)["budget_j"].mean()) for rows in zip(*pairs.values(), strict=True))

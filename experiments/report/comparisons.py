@@ -24,7 +24,7 @@ def compare_rows(
 ) -> Comparison | None:
     """Returns our method (or setting) beside the other, over rounds ``first`` to ``last``; None if nothing is common.
 
-    Over the seeds that both have and no further than all of those trials go.
+    Seeds are the common ones, and rounds go no further than the shortest of their trials.
     """
     ours, others = on_common_rounds(ours, others)
     if ours.empty:

@@ -133,7 +133,7 @@ def energy_figure(summaries: Sequence[MethodSummary], title: str, churn: Churn |
 
 
 def _axes_for(summaries: Sequence[MethodSummary]) -> tuple[Figure, Axes, int]:
-    """An empty figure, its axes, and the rounds over which curves are averaged."""
+    """Returns an empty figure, its axes, and the number of rounds over which curves are averaged."""
     figure = Figure(figsize=(_WIDTH_IN, 4.6), dpi=150, layout="constrained")
     return figure, figure.add_subplot(), window_of(pd.concat([summary.rows for summary in summaries]))
 

@@ -64,7 +64,7 @@ def macs_table(results: Results) -> pd.DataFrame:
 
 
 def _recorded_network(info: RunInfo, method: str, setting: str) -> SelectorNetwork | None:
-    """What run.json says of a method in one setting of a search; None if it trains nothing, or is not known."""
+    """Returns the network of a method in one setting of a search; None if it trains nothing, or is not known."""
     settings = [describe(draw) for draw in from_text(info.draws)] or [""]
     known = method in info.networks and setting in settings
     return info.networks[method][settings.index(setting)] if known else None

@@ -115,7 +115,7 @@ def _paired_record(first: MethodSummary, second: MethodSummary, target: float) -
 
 
 def _seeds_that_reached(rows: pd.DataFrame, target: float) -> dict[int, float]:
-    """Rounds to target of the seeds that reached it in these rows."""
+    """Returns rounds to target of the seeds that reached it in these rows."""
     return summarize_trials(rows, target).set_index("seed")["rounds_to_target"].dropna().to_dict()
 
 
@@ -124,10 +124,10 @@ def _rounds_to(target: float) -> str:
 
 
 def _reached(summary: MethodSummary) -> str:
-    reached, asked = summary.rounds_to_target, summary.num_seeds
+    reached, seeds = summary.rounds_to_target, summary.num_seeds
     if not reached.n:
-        return f"reached 0 of {asked}"
-    return plus_minus(reached, 1) + (f" (reached {reached.n} of {asked})" if reached.n < asked else "")
+        return f"reached 0 of {seeds}"
+    return plus_minus(reached, 1) + (f" (reached {reached.n} of {seeds})" if reached.n < seeds else "")
 
 
 def _reached_interval(summary: MethodSummary) -> str:

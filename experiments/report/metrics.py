@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from experiments.methods import is_reference, told_of
+from experiments.methods import is_reference, privileged_information
 from experiments.report.statistics import Estimate
 from experiments.results.rows import WINDOW
 
@@ -90,8 +90,8 @@ def method_label(method: str, setting: str) -> str:
 
 
 def marked(name: str, method: str) -> str:
-    """Returns the name, with a mark if the method is told what no real client would give away."""
-    return f"{name} (told)" if told_of(method) else name
+    """Returns the name, with a mark if the method has privileged information."""
+    return f"{name} (privileged)" if privileged_information(method) else name
 
 
 def short_setting(setting: str) -> str:

@@ -1,7 +1,7 @@
 """What the rows of one or more results folders show: the heading, a summary per method, and what is missing.
 
 Reads rows and run.json, never a model. A study may still be running or have been killed: what is there is reported, and
-every trial that is missing or shorter than asked for is named.
+every trial that is missing or shorter than requested is named.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.methods import METHODS, told_of
+from experiments.methods import METHODS, privileged_information
 from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
 from experiments.report.metrics import MethodSummary, summarize
@@ -28,8 +28,8 @@ class Report:
     heading: str  #: Scenario, size, seeds and churn.
     summaries: list[MethodSummary]  #: In the order of the table.
     records: list[Record]  #: The summary table.
-    notes: list[str]  #: What rows mean that are no method's, or those of one with privileged information.
-    shortfalls: list[str]  #: What was asked for and is missing, a line each.
+    notes: list[str]  #: What marks in the table mean: privileged information, or a bound that is no method.
+    shortfalls: list[str]  #: What was requested and is missing, a line each.
     against: Results | None = None  #: The study to compare with.
 
     def text(self) -> str:
@@ -63,7 +63,7 @@ def build_report(
 
 
 def _rank(summary: MethodSummary) -> tuple[int, float]:
-    """Orders the settings of a search: means over fewer rounds do not compare, so the longest trials come first."""
+    """Returns the key that orders a search: the longest trials first, as means over fewer rounds do not compare."""
     return summary.trials["rounds"].min(), summary.mean_accuracy.mean
 
 
@@ -76,14 +76,14 @@ def _heading(results: Results) -> str:
 
 
 def _notes(summaries: Sequence[MethodSummary]) -> list[str]:
-    told = [
-        f"{summary.label}: it is told {told_of(summary.method)}, which no real client gives away"
+    privileged = [
+        f"{summary.label}: it knows {known}, which no real client gives away"
         for summary in summaries
-        if told_of(summary.method)
+        if (known := privileged_information(summary.method))
     ]
     bounds = [
         f"{summary.label}: {METHODS[summary.method].description}; it shows how much there is to win"
         for summary in summaries
         if summary.is_reference
     ]
-    return told + bounds
+    return privileged + bounds

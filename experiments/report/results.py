@@ -1,4 +1,4 @@
-"""One or more studies of the same scenario as one: rows and what was asked for."""
+"""One or more studies of the same scenario as one: their rows and what was requested."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Results:
     Attributes:
         title: What headings call them: the name that is given, or that of custom data, or of the scenario.
         target: Target accuracy, a share of 1: the one that is given, or that of the studies.
-        rounds: Rounds that each trial was asked for.
-        methods: In the order they were asked for; references last.
+        rounds: Requested rounds of each trial.
+        methods: In the requested order; references last.
         is_search: Whether settings were searched.
         is_pretrained: Whether policies started from a checkpoint.
         federation_record: The federation with its clients, from the first run.json that holds it.
@@ -40,8 +40,8 @@ class Results:
         self.scenario, self.rounds = first.scenario, first.rounds
         self.title = name or _name_of(first)
         self.target = first.target_accuracy if target is None else target
-        asked = [method for info in self.infos for method in info.methods]
-        self.methods = sorted(dict.fromkeys([*asked, *self.rows["method"].unique()]), key=is_reference)
+        requested = [method for info in self.infos for method in info.methods]
+        self.methods = sorted(dict.fromkeys([*requested, *self.rows["method"].unique()]), key=is_reference)
         self.is_search = any(info.search for info in self.infos)
         self.is_pretrained = any(info.init_from for info in self.infos)
         records = (info.federation_record for info in self.infos)
@@ -65,7 +65,7 @@ def read_results(folders: Sequence[Path], name: str = "", target: float | None =
     Args:
         folders: Results folders, or collected studies.
         name: What to call the study in headings.
-        target: Target accuracy, a share of 1, in place of that of the study.
+        target: Target accuracy, a share of 1, instead of the study's.
 
     Raises:
         ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
@@ -92,9 +92,7 @@ def _facts(source: Source) -> dict[str, Any]:
     """What has to be the same in studies that are merged."""
     info = source.info
     if not source.is_recorded:
-        raise ValueError(
-            f"{source.folder} has no readable run.json, so nothing says that it is comparable; report it alone"
-        )
+        raise ValueError(f"{source.folder} has no readable run.json, so it may not be comparable; report it alone")
     if info.search:
         raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
     facts = {"scenario": info.scenario, "target": info.target_accuracy, "rounds": info.rounds}

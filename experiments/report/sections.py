@@ -79,7 +79,7 @@ def _paper(report: Report) -> list[str]:
         markdown_table(table),
         f"Best in **bold**, second best <u>underlined</u>, per row, ours and the paper's each by themselves. "
         f"The paper's figures are over {scenario.rounds} rounds and 3 to 4 seeds; here {run} run. "
-        "†: shorter than asked for, not ranked. (k of n): reached by k of n seeds, not ranked.",
+        "†: shorter than requested, not ranked. (k of n): reached by k of n seeds, not ranked.",
     ]
 
 
@@ -100,7 +100,7 @@ def _statistics(report: Report) -> list[str]:
 
 
 def _charges(summaries: Sequence[MethodSummary]) -> list[str]:
-    """Energy spent on probing and on selection, of methods that were charged for it."""
+    """Returns the share of energy spent on probing and on selection, of methods that were charged for it."""
     lines = []
     for column, what in (("probing_j", "probing"), ("selection_j", "selecting and learning")):
         spent = [(summary.label, summary.rows[[column, "energy_j"]].sum()) for summary in summaries]
@@ -138,7 +138,7 @@ def _clients(record: FederationRecord | None) -> list[str]:
 
 
 def _client(client: ClientRecord, record: FederationRecord) -> Record:
-    """Its device, and how many training samples of which classes it holds."""
+    """Returns a client's device, and how many training samples of which classes it holds."""
     held = {record.classes[int(label)]: samples for label, samples in client.labels.items() if samples}
     return {
         "client": str(client.client),
@@ -161,7 +161,7 @@ _DEFINITIONS = f"""## What the columns mean
 
 
 def _runs(results: Results) -> list[str]:
-    """One section per study with a record, with its name where there are several."""
+    """Returns one section per study with a record, with its name where there are several."""
     several = len(results.sources) > 1
     return [
         _run(source.info, f"How {code(source.folder.resolve().name)} was run" if several else "How it was run")

@@ -124,7 +124,7 @@ def selection_figure(
 
 
 def _draw(axes: Axes, share: NDArray[np.float64], record: FederationRecord | None) -> Any:
-    """Draws shares of clients x rounds; returns what a colour bar needs."""
+    """Draws shares of clients x rounds; returns the image, for a colour bar."""
     num_clients, num_rounds = share.shape
     axes.patch.set(facecolor="#f2f2f2", edgecolor="#bbbbbb", hatch="////", linewidth=0)
     axes.tick_params(labelsize=8)

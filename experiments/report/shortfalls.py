@@ -1,4 +1,4 @@
-"""What a study was asked for and does not have: every missing or short trial by name, and trainings that failed."""
+"""What was requested and is missing: every missing or short trial by name, and trainings that failed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _trial_shortfalls(source: Source) -> list[str]:
 
 
 def _is_over(source: Source, trial: str) -> bool:
-    """Whether the trial ended early, as its checkpoint says: all clients have left, or a callback ended it."""
+    """Returns whether the trial ended early, as its checkpoint says: all clients have left, or a callback ended it."""
     newest = newest_checkpoint(source.folder / trial)
     return newest is not None and newest.over
 
 
 def _search_shortfalls(source: Source) -> list[str]:
-    """What ASHA stopped, as its journal says, is not missing; what ended otherwise is, and so is what never began."""
+    """Counts trials that ASHA has stopped, as its journal says, that have not finished, and that have no rows."""
     lines, stopped, info = [], stopped_trials(source.folder), source.info
     asked = len(info.seeds) * (len(info.draws) or info.num_samples)
     for method in info.methods:
@@ -61,7 +61,7 @@ def _search_shortfalls(source: Source) -> list[str]:
 
 
 def _fewer_seeds(results: Results) -> list[str]:
-    """Methods that one of several studies did not run with all seeds."""
+    """Names methods that several studies together did not run with all seeds."""
     asked = {
         method: {seed for info in results.infos if method in info.methods for seed in info.seeds}
         for method in results.methods

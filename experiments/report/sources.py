@@ -1,4 +1,4 @@
-"""Studies on disk: which folder holds which, their rows, and what run.json says of them."""
+"""Studies on disk: where they are, their rows, and their records in run.json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_COMPARED = ("data_dir", "device", "with_loss", "executor", _CHARGE)
 
 @dataclass(frozen=True)
 class Source:
-    """One study: its rows, and what run.json says or, where that cannot be read, what follows from the rows."""
+    """One study: its rows, and the record in run.json or, where that cannot be read, one that follows from the rows."""
 
     folder: Path
     rows: pd.DataFrame
@@ -36,7 +36,7 @@ class Source:
 
     @property
     def trials(self) -> set[tuple[str, int]]:
-        """Method and seed of each trial."""
+        """The method and seed of each trial."""
         pairs = self.rows[["method", "seed"]].drop_duplicates()
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
 
@@ -78,7 +78,7 @@ def read_sources(folder: Path) -> list[Source]:
 
 
 def _collected(folder: Path, only: str | None = None) -> list[Source]:
-    """The studies of a collection, or the one that is named."""
+    """Returns the studies of a collection, or the named one."""
     studies = read_collection(folder)
     if only is not None:
         studies = {only: look_up(f"study in {folder}", only, studies)}
@@ -106,7 +106,7 @@ def _source(folder: Path, paths: Sequence[Path]) -> Source:
 
 
 def _info_of(rows: pd.DataFrame) -> RunInfo:
-    """What was run, as far as rows show it: all their methods and seeds, for as long as the longest trial."""
+    """Returns a record of what rows show: their methods and seeds, and the rounds of the longest trial."""
     scenario = str(rows["scenario"].iloc[0])
     target = look_up("scenario", scenario, SCENARIOS).target_accuracy
     methods, seeds = (sorted(rows[name].unique().tolist()) for name in ("method", "seed"))

@@ -65,9 +65,9 @@ def _style(index: int) -> Style:
 
 
 def method_name(method: str) -> str:
-    """Returns the name as papers print it: FedAvg for ``fedavg``, BIPPO for ``bippo``; a custom method's own name.
+    """Returns the name as papers print it: FedAvg for ``fedavg``, BIPPO for ``bippo``; a custom method as it is.
 
-    A method that is told what no real client would give away has a mark.
+    A method with privileged information has a mark.
     """
     return marked(_NAMES.get(method, method), method)
 
@@ -94,5 +94,5 @@ def as_drawn(text: object, longest: int = _LONGEST) -> str:
 
 @cache
 def _glyphs() -> frozenset[int]:
-    """Code points of the font of figures."""
+    """Returns the code points that the font of figures has."""
     return frozenset(get_font(findfont(FontProperties())).get_charmap())

@@ -78,6 +78,6 @@ def test_infos_have_the_labels_as_clients_have_them_right_or_wrong():
     assert "label_counts" not in envs.parallel_env(num_clients=4, budget_j=1.0).reset(seed=3)[1]["client_000"]
 
 
-def test_reports_mark_a_method_that_knows_more_than_others():
-    assert (method_label("fedcbs", "lr=0.1"), method_label("cyclic", "")) == ("fedcbs (told) lr=0.1", "cyclic")
-    assert (method_name("fedcbs"), method_name("greedyfed")) == ("Fed-CBS (told)", "GreedyFed")
+def test_reports_mark_privileged_information():
+    assert (method_label("fedcbs", "lr=0.1"), method_label("cyclic", "")) == ("fedcbs (privileged) lr=0.1", "cyclic")
+    assert (method_name("fedcbs"), method_name("greedyfed")) == ("Fed-CBS (privileged)", "GreedyFed")
