@@ -121,11 +121,6 @@ def test_where_it_ran_does_not_matter(tmp_path: Path) -> None:
     assert sorted(set(joined.rows["method"])) == ["bippo", "poc"]
 
 
-def test_a_trial_counts_once(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"bippo with seed 7 is in .*a and in .*c; a trial counts once"):
-        read_results([_folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo"), _folder(tmp_path / "c")])
-
-
 def test_without_run_json_a_folder_stands_alone(tmp_path: Path) -> None:
     alone = _folder(tmp_path / "a")
     (alone / "run.json").unlink()
@@ -134,11 +129,13 @@ def test_without_run_json_a_folder_stands_alone(tmp_path: Path) -> None:
         read_results([alone, _folder(tmp_path / "b", "ippo")])
 
 
-def test_a_method_with_other_settings_is_not_the_same_method(tmp_path: Path) -> None:
-    folders = [_folder(tmp_path / "a"), _folder(tmp_path / "b", seed=28, settings={"lr": 0.01, "env.lr": 0.1})]
-    with pytest.raises(ValueError, match=r"both have bippo: lr is not set in the first and 0\.01 in the second"):
-        read_results(folders)
-    read_results([folders[0], _folder(tmp_path / "c", "ippo", settings={"lr": 0.01})])
+def test_a_trial_counts_once_and_a_method_has_the_same_settings(tmp_path: Path) -> None:
+    first, other = _folder(tmp_path / "a"), _folder(tmp_path / "b", "ippo", settings={"lr": 0.01})
+    with pytest.raises(ValueError, match=r"bippo with seed 7 is in .*a and in .*c"):
+        read_results([first, other, _folder(tmp_path / "c")])
+    with pytest.raises(ValueError, match=r"both have bippo: lr is not set .* 0\.01"):
+        read_results([first, _folder(tmp_path / "d", seed=28, settings={"lr": 0.01, "env.lr": 0.1})])
+    read_results([first, other])
 
 
 def test_a_commit_is_that_of_this_code_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

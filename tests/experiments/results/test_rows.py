@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -13,21 +13,21 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.results import rows as rows_module
-from experiments.results.rows import COLUMNS, ROWS_FILE, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
+from experiments.results.rows import COLUMNS, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
 
 
-def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
-    written = make_rows(ACCURACY)
-    write_trial(tmp_path, written)
+def test_rows_come_back_in_order_whatever_the_folders_are_called(tmp_path: Path) -> None:
+    for method, seed in (("fedavg", 7), ("bippo", 28), ("mine.checkpoint_000001", 7), ("bippo", 7)):
+        write_trial(tmp_path / "checkpointed", make_rows(ACCURACY, method, seed))
     read = read_rows(tmp_path)
-    assert list(read["round"]) == [1, 2, 3]
-    assert list(read["mean_accuracy"]) == ACCURACY
-    assert [list(value) for value in read["trained"]] == [[1], [1], [1]]
-    assert [list(value) for value in read["costs_j"]] == [[1.0, 2.0]] * 3
-    assert read["epsilon"].isna().all()
-    assert set(read.columns) == set(written[0])
+    trials = [("bippo", 7), ("bippo", 28), ("fedavg", 7), ("mine.checkpoint_000001", 7)]
+    expected = [(*trial, number) for trial in trials for number in (1, 2, 3)]
+    assert list(zip(read["method"], read["seed"], read["round"], strict=True)) == expected
+    assert list(read["mean_accuracy"]) == 4 * ACCURACY and read["epsilon"].isna().all()
+    assert [list(value) for value in read["costs_j"][:3]] == [[1.0, 2.0]] * 3
+    assert {*make_rows(ACCURACY)[0]} <= {*read.columns}
 
 
 def test_columns_name_their_unit_and_meaning_in_the_file(tmp_path: Path) -> None:
@@ -36,17 +36,6 @@ def test_columns_name_their_unit_and_meaning_in_the_file(tmp_path: Path) -> None
     assert schema.field("energy_j").metadata[b"unit"] == b"J"
     assert all(schema.field(column.name).metadata[b"meaning"] for column in COLUMNS)
     assert set(TIMING_COLUMNS) == {column.name for column in COLUMNS if column.unit == "s"} | {"measured_j"}
-
-
-def test_rows_are_ordered_whatever_the_folders_are_called(tmp_path: Path) -> None:
-    for method, seed in (("fedavg", 7), ("bippo", 28), ("bippo", 7)):
-        write_trial(tmp_path, make_rows(ACCURACY, method, seed))
-    read = read_rows(tmp_path)
-    assert list(zip(read["method"], read["seed"], read["round"], strict=True))[::3] == [
-        ("bippo", 7, 1),
-        ("bippo", 28, 1),
-        ("fedavg", 7, 1),
-    ]
 
 
 def test_overspending_fails_loudly_and_is_not_written(tmp_path: Path) -> None:
@@ -91,30 +80,37 @@ def test_a_write_that_dies_leaves_the_last_file_readable(tmp_path: Path, monkeyp
     assert [path.name for path in tmp_path.rglob("*.parquet")] == ["rows.parquet"]
 
 
-def test_no_folder_and_no_rows_are_told_apart(tmp_path: Path) -> None:
+def test_no_folder_and_no_rows_are_different_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no results folder .*nowhere: run `bippo tune"):
         read_rows(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"no rows\.parquet under"):
         read_rows(tmp_path)
 
 
-def test_a_corrupt_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+EMPTY = pa.Table.from_pylist([], schema=SCHEMA)
+OTHER_TYPE = pa.table({**{f.name: pa.nulls(1, f.type) for f in SCHEMA}, "reward": ["much"]})
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:100]), "which is not a readable Parquet file"),
+        (lambda path: pd.DataFrame({"round": [1]}).to_parquet(path), "has no column scenario, method"),
+        (lambda path: pq.write_table(EMPTY, path), "has no rows"),
+        (lambda path: pq.write_table(OTHER_TYPE, path), "column reward is no double"),
+    ],
+)
+def test_a_file_without_rows_of_a_trial_is_named_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], object], named: str
+) -> None:
     good, bad = write_trial(tmp_path, make_rows(ACCURACY)), write_trial(tmp_path, make_rows(ACCURACY, seed=28))
-    bad.write_bytes(bad.read_bytes()[:100])
+    damage(bad)
     assert list(read_rows(tmp_path)["seed"].unique()) == [7]
     (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith(f"warning: left out {bad}, which is not a readable Parquet file")
+    assert warning.startswith(f"warning: left out {bad}, ") and named in warning
     good.write_bytes(b"")
     with pytest.raises(ValueError, match="none of the 2"):
         read_rows(tmp_path)
-
-
-def test_a_foreign_parquet_file_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_trial(tmp_path, make_rows(ACCURACY))
-    (tmp_path / "other").mkdir()
-    pd.DataFrame({"round": [1]}).to_parquet(tmp_path / "other" / "rows.parquet")
-    assert len(read_rows(tmp_path)) == 3
-    assert "has no column scenario, method" in capsys.readouterr().err
 
 
 def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
@@ -122,26 +118,6 @@ def test_two_rows_for_one_round_are_refused(tmp_path: Path) -> None:
     write_trial(tmp_path / "copy-of-a", make_rows(ACCURACY))
     with pytest.raises(ValueError, match="more than one row for round 1 of trial bippo-seed7"):
         read_rows(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        (pa.Table.from_pylist([], schema=SCHEMA), "which has no rows"),
-        (pa.table({**{f.name: pa.nulls(1, f.type) for f in SCHEMA}, "reward": ["much"]}), "column reward is no double"),
-    ],
-)
-def test_a_file_of_no_rows_or_of_other_types_is_left_out_by_name(table, said, tmp_path, capsys):
-    write_trial(tmp_path, make_rows([0.5], seed=7))
-    (tmp_path / "odd").mkdir()
-    pq.write_table(table, tmp_path / "odd" / ROWS_FILE)
-    assert read_rows(tmp_path)["seed"].tolist() == [7]
-    assert said in capsys.readouterr().err
-
-
-def test_a_method_may_be_called_after_checkpoints(tmp_path: Path) -> None:
-    write_trial(tmp_path / "checkpointed", make_rows(ACCURACY, "mine.checkpoint_000001"))
-    assert len(read_rows(tmp_path)) == 3
 
 
 ODD = {
@@ -171,8 +147,8 @@ def test_a_file_of_numbers_that_no_round_has_is_left_out_by_name(
 ) -> None:
     path = write_trial(tmp_path, make_rows(ACCURACY))
     table = pq.read_table(path)
-    place = table.column_names.index(name)
-    pq.write_table(table.set_column(place, table.schema.field(name), [pa.array(ODD[name], table[name].type)]), path)
+    index = table.column_names.index(name)
+    pq.write_table(table.set_column(index, table.schema.field(name), [pa.array(ODD[name], table[name].type)]), path)
     with pytest.raises(ValueError, match=r"none of the 1 rows\.parquet files"):
         read_rows(tmp_path)
     (line,) = capsys.readouterr().err.splitlines()
