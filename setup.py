@@ -40,7 +40,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10",
     packages=find_packages(include=["bippo_rllib*", "envs*", "experiments*"]),
-    package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"]},
+    package_data={"bippo_rllib": ["py.typed"], "envs": ["py.typed"], "experiments": ["templates/*/*.txt"]},
     install_requires=[
         "ray[rllib,tune]>=2.55.1,<2.61",
         "torch>=2.9",

@@ -19,6 +19,7 @@ COMMANDS = {
     "report": ("experiments.report.command", "experiments.report", "tables, report.md and figures of a study"),
     "export": ("bippo_rllib.export", "bippo_rllib.export", "writes the trained selector of a trial as one file"),
     "benchmark": ("experiments.benchmark.__main__", "experiments.benchmark", "what a round costs on this machine"),
+    "new": ("experiments.new_study", "experiments.new_study", "writes a folder to start a study of your own from"),
 }
 
 
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(ValueError(f"which command is {name} for? {' or '.join(COMMANDS)}, such as `bippo tune {name}`"))
     if name not in COMMANDS:
         return refuse(ValueError(unknown_name("command", name, COMMANDS)))
-    if name != "export" and importlib.util.find_spec("ray") is None:  # as on a server that only selects
+    if name not in ("export", "new") and importlib.util.find_spec("ray") is None:  # as on a server that only selects
         return refuse(ValueError(f"bippo {name} needs Ray, which is not installed; install without --no-deps"))
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie

@@ -63,8 +63,7 @@ FOLLOWED = [
     ("tune --resume there", r"has no run\.json", "tune --results-dir new"),
     ("report nowhere", r"bippo (tune --results-dir nowhere)", "{}"),
     ("report there --fig x.pdf", r"did you mean (\S+)", "report there {} x.pdf"),
-    ("report there --figure x.docx", r"has none of the endings (\.\w+)", "report there --figure x{}"),
-    ("report there --target 80", r"80 % is ([\d.]+\d)", "report there --output out --target {}"),
+    ("report there --target 80", r"a share of 1, from .* to (\d)", "report there --output out --target {}"),
     ("report there/bippo-seed7/rows.parquet", r"the results folder around it: (\S+)", "report {} --output out"),
 ]
 #: No line can be derived from what these say.

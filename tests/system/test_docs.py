@@ -87,3 +87,11 @@ def test_generated_pages_are_up_to_date():
 
     for name, make in generate.PAGES.items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == make(), "run: python docs/generate.py"
+
+
+def test_every_example_is_in_the_gallery():
+    folder, page = ROOT / "docs" / "examples", read(ROOT / "docs" / "gallery.md")
+    scripts = [path for path in folder.iterdir() if path.suffix in (".py", ".sh")]
+    apps = [path.parent for path in folder.glob("*/pyproject.toml")]
+    assert len(scripts) >= 6 and len(apps) >= 2
+    assert [path.name for path in (*scripts, *apps) if f"](examples/{path.name}" not in page] == []

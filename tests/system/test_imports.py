@@ -24,7 +24,7 @@ FLOORS: dict[str, list[list[str]]] = {
         "training devices episode_state | observation infos own_effects round_rewards | federation | fitting |"
         "federated_rounds | envs",
         "experiments": "scenario selectors shadowed_packages | scenarios baselines | methods | results |"
-        "cli own_methods | study | report | benchmark tune_bippo commands | __main__ | experiments",
+        "cli own_methods | study | report | benchmark tune_bippo commands new_study | __main__ | experiments",
     }.items()
 }
 #: RLlib's own idiom: a config names its algorithm, which is built from the config.
