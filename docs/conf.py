@@ -10,6 +10,8 @@ from docutils import nodes
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
+from sphinx.util import logging  # noqa: E402
+
 import bippo_rllib  # noqa: E402
 
 project = "bippo-rllib"
@@ -67,4 +69,6 @@ def _with_values(app, what, name, method, options, signature, return_annotation)
     config = CentralPPOConfig() if "CentralPPOConfig" in name else bippo_rllib.BippoConfig()
     for parameter, value in defaults_of(method, config).items():
         signature = re.sub(rf"(\b{parameter}\b[^=]*=\s*)NotProvided", rf"\g<1>{value!r}", signature)
+    if "NotProvided" in signature:
+        logging.getLogger(__name__).warning("%s shows no default in %s", name, signature)
     return signature, return_annotation

@@ -62,7 +62,9 @@ def defaults_of(method: Any, config: Any) -> dict[str, Any]:
     """Returns the values that stand for a method's parameters if they are left out, by parameter."""
     from ray.rllib.utils.from_config import NotProvided
 
-    missing = [p.name for p in inspect.signature(method).parameters.values() if p.default is NotProvided]
+    # Sphinx puts the text of a default in its place, which prints as that.
+    parameters = inspect.signature(method).parameters.values()
+    missing = [p.name for p in parameters if p.default is NotProvided or repr(p.default) == "NotProvided"]
     found = {name: [key for key in (name, f"{name}_key") if hasattr(config, key)] for name in missing}
     return {name: getattr(config, keys[0]) for name, keys in found.items() if keys}
 

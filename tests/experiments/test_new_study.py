@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT
 
 from experiments import commands
 from experiments.results.rows import read_rows
@@ -42,9 +41,11 @@ def test_the_command_of_the_readme_runs(folder: Path, tune_here: None, blank_fig
 
 @pytest.mark.slow
 def test_its_tests_pass_and_its_style_is_ours(folder: Path) -> None:
+    style = ["--isolated", "--line-length", "120"]
     for command in (
         ["pytest", "-q", "-p", "no:cacheprovider"],
-        ["ruff", "check", "--config", str(ROOT / "pyproject.toml")],
+        ["ruff", "check", *style],
+        ["ruff", "format", "--check", *style],
     ):
         done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
