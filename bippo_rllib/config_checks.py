@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import reprlib
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -15,6 +13,7 @@ from ray.rllib.algorithms.ppo.ppo import PPOConfig
 from bippo_rllib.rllib_settings import ALSO_FINE, CHANGEABLE, CHANGED_IN_EVALUATION, HONOURED_ON_EPISODES, REASONS
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.setting_error import SettingError, did_you_mean
 
 
 def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
@@ -25,7 +24,7 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
         default: A fresh ``BippoConfig``.
 
     Raises:
-        ValueError: Naming the first such setting, its value, the reason, and what is possible.
+        SettingError: For the first such setting, with the reason and what is possible.
     """
     _refuse_unknown_settings(config)
     known = vars(PPOConfig())
@@ -34,18 +33,20 @@ def refuse_unsupported_settings(config: AlgorithmConfig, default: AlgorithmConfi
         set_by_rllib = config.in_evaluation and name in CHANGED_IN_EVALUATION
         if name not in CHANGEABLE and not set_by_rllib and value not in fine:
             why = REASONS.get(name, "it has no effect")
-            raise ValueError(f"{name.strip('_')}={_found(value, *fine)} is not supported by BIPPO: {why}.")
+            value, *supported = _only_changes(value, *fine)
+            only = f"BIPPO supports {' or '.join(map(repr, supported))} only: {why}"
+            raise SettingError(name.strip("_"), value, only)
     for name in ("lr", "entropy_coeff"):
         if not isinstance(getattr(config, name), Real):
-            raise ValueError(f"{name}={getattr(config, name)!r} is a schedule; BIPPO takes one number.")
+            raise SettingError(name, getattr(config, name), "it must be one number, not a schedule")
     _check_classes(config, default)
 
 
-def _found(value: Any, default: Any, *also_fine: Any) -> str:
-    """Formats the refused value, of a dict only the entries that differ, and the expected ones."""
-    if isinstance(value, dict) and isinstance(default, dict):
-        value, default = {key: entry for key, entry in value.items() if default.get(key) != entry}, {}
-    return f"{reprlib.repr(value)} instead of {' or '.join(map(repr, (default, *also_fine)))}"
+def _only_changes(value: Any, default: Any, *also_fine: Any) -> tuple[Any, ...]:
+    """Returns the arguments, of dicts only the entries that differ."""
+    if not (isinstance(value, dict) and isinstance(default, dict)):
+        return value, default, *also_fine
+    return {key: entry for key, entry in value.items() if default.get(key) != entry}, {}
 
 
 def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
@@ -53,21 +54,18 @@ def _refuse_unknown_settings(config: AlgorithmConfig) -> None:
     known = vars(type(config)())
     for name in vars(config):
         if name not in known and name != "class" and not name.startswith("__"):
-            close = "".join(f"; did you mean {match}?" for match in difflib.get_close_matches(name, known, n=1))
-            raise ValueError(f"{type(config).__name__} has no setting {name!r}{close}")
+            raise ValueError(f"{type(config).__name__} has no setting {name!r}{did_you_mean(name, known)}")
 
 
 def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     """Checks that a custom env runner or learner is a subclass of BIPPO's."""
     runner, learner = config.env_runner_cls, config.learner_class
     if runner is None or not issubclass(runner, BaseEnvRunner):
-        raise ValueError(
-            f"env_runner_cls is {getattr(runner, '__name__', None)}, which would not observe the budget; use "
-            "BippoEnvRunner, EpisodeEnvRunner or a subclass of one."
-        )
+        known = "use BippoEnvRunner, EpisodeEnvRunner or a subclass of one; others do not observe the budget"
+        raise SettingError("env_runner_cls", getattr(runner, "__name__", None), known)
     base = config.get_default_learner_class()
     if not issubclass(learner, base):
-        raise ValueError(f"learner_class is {learner.__name__}; use {base.__name__}, the default, or a subclass of it.")
+        raise SettingError("learner_class", learner.__name__, f"use {base.__name__}, the default, or a subclass of it")
     if not issubclass(runner, BippoEnvRunner):
         return
     for name in HONOURED_ON_EPISODES.split():
@@ -112,7 +110,7 @@ def check_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
         default: A fresh ``BippoConfig``.
 
     Raises:
-        ValueError: Naming the first such setting, its value and what is expected.
+        SettingError: For the first such setting.
     """
     check_ranges(config)
     check_seed(config.seed)
@@ -120,24 +118,24 @@ def check_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
 
 
 def check_ranges(config: AlgorithmConfig) -> None:
-    """Raises a ValueError that names the first setting outside its range."""
+    """Raises a SettingError for the first setting outside its range."""
     for name in (*_RANGES, *_COUNTS):
         value = getattr(config, name)
         if value is None and name in _OPTIONAL:
             continue
         if name in _COUNTS and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
+            raise SettingError(name, value, "it must be an integer of at least 1")
         if name in _RANGES and not _is_within(value, *_RANGES[name]):
-            raise ValueError(f"{name} is {value!r}; it must be {_range_text(*_RANGES[name])}")
+            raise SettingError(name, value, f"it must be {_range_text(*_RANGES[name])}")
 
 
 def check_seed(seed: Any) -> None:
-    """Raises a ValueError unless ``seed`` is None or what NumPy's global generator takes, that of evaluations included.
+    """Raises a SettingError unless ``seed`` is None or one of NumPy's global generator, also in an evaluation.
 
     RLlib adds a million to the seed of an evaluation, and seeds the global generators with both.
     """
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED):
-        raise ValueError(f"seed is {seed!r}; it must be an integer from 0 to {_LARGEST_SEED}, or None for no seed")
+        raise SettingError("seed", seed, f"it must be an integer from 0 to {_LARGEST_SEED}, or None for no seed")
 
 
 def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:
@@ -157,24 +155,21 @@ def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     """Refuses settings of ``BippoConfig.selection`` that would have no effect or that contradict each other.
 
     Raises:
-        ValueError: Naming the setting, its value and the remedy.
+        SettingError: For the first such setting.
     """
     for switch, names in _NEEDS.items():
         for name in names:
             value, state = getattr(config, name), getattr(config, switch)
             if not state and value != getattr(default, name):
-                raise ValueError(f"{name} is {value!r}, but {switch} is {state!r}, so that it has no effect; set both")
+                raise SettingError(name, value, f"it has no effect, since {switch} is {state!r}: set both")
     if config.prior_weight and config.score_key is not None:
-        raise ValueError(
-            f"prior_weight is {config.prior_weight} and score_key {config.score_key!r}, but a ranking replaces the "
-            "suggestions that a prior adjusts; set only one of them"
-        )
+        ranking = f"score_key is {config.score_key!r}, and a ranking replaces the suggestions that a prior adjusts"
+        raise SettingError("prior_weight", config.prior_weight, f"{ranking}: set only one of them")
     if config.set_score is not None and not callable(config.set_score):
-        raise ValueError(f"set_score is {config.set_score!r}; it must make a SetScore, such as a subclass of it")
+        raise SettingError("set_score", config.set_score, "it must make a SetScore, such as a subclass of it")
     if config.set_score is not None and config.set_weight and config.sampler != "odds":
-        raise ValueError(
-            f"set_weight is {config.set_weight} and sampler {config.sampler!r}; a set score needs sampler='odds'"
-        )
+        needs = f"a set score needs sampler='odds', and sampler is {config.sampler!r}"
+        raise SettingError("set_weight", config.set_weight, needs)
 
 
 def check_bundles(bundles: Sequence[Mapping[str, float]]) -> None:

@@ -1,24 +1,67 @@
-"""Checks of settings; every error is one line that names the setting, what was found and what is expected."""
+"""Checks of settings, and the error that all of them raise: which setting, what was found and what is expected."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import os
+import reprlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 _HUGE = 10**300
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 200
+_SHOWN.maxtuple = _SHOWN.maxlist = 20
+
+
+class SettingError(ValueError):
+    """A setting has a value that it cannot have, or not together with others.
+
+    Attributes:
+        field: Name of the setting.
+        value: The value that was found.
+        expected: The rest of the sentence: what is expected, and how to fix it.
+    """
+
+    def __init__(self, field: str, value: Any, expected: str) -> None:
+        super().__init__(field, value, expected)
+        self.field, self.value, self.expected = field, value, expected
+
+    def __str__(self) -> str:
+        return self.worded(self.field)
+
+    def worded(self, name: str) -> str:
+        """Returns the message with the setting under another name, such as that of a flag."""
+        return f"{name} is {_shown(self.value)}; {self.expected}"
 
 
 class Shortage(ValueError):
-    """A federation needs more samples or joules than there are; ``envs.fitting`` finds what would fit."""
+    """A federation needs more samples or joules than there are; ``envs.fitting`` finds settings that fit."""
 
 
-def one_line(text: object) -> str:
-    r"""Returns ``text`` with line ends and all else that a terminal does not show written out, as ``\n``.
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return f"a number of {len(str(abs(value)))} digits"
+    return _SHOWN.repr(value)
 
-    File names may hold anything, bytes that are no text among it.
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns ``did you mean lr or lr_decay? ``, or an empty text if no known name is close."""
+    names = list(known)
+    longer = [each for each in names if len(name) > 3 and each.lower().startswith(name.lower())]
+    by_lower = {each.lower(): each for each in reversed(names)}
+    similar = [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
+    close = list(dict.fromkeys([*longer, *similar]))[:3] or [each for each in names if each in name]
+    return f"did you mean {' or '.join(close)}? " if close else ""
+
+
+def printable(text: object) -> str:
+    r"""Returns ``text`` in one line: line ends and all else that would steer a terminal are written out, as ``\n``.
+
+    File names may hold anything, including bytes that are not text.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
@@ -31,56 +74,56 @@ def described(error: BaseException) -> str:
 def one_of(name: str, value: Any, choices: Any) -> None:
     """``value`` is one of ``choices``."""
     if value not in tuple(choices):  # a tuple also takes what has no hash
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+        raise SettingError(name, value, f"choose one of {', '.join(choices)}")
 
 
 def whole(name: str, value: Any, least: int) -> None:
     """``value`` is a whole number of at least ``least`` that fits into 64 bits."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        raise SettingError(name, value, f"it must be a whole number of at least {least}")
     if int(value) >= 2**63:
-        raise ValueError(f"{name} is a number of {len(str(value))} digits; it must be below 2**63")
+        raise SettingError(name, int(value), "it must be below 2**63")
 
 
 def number(name: str, value: Any) -> None:
     """``value`` is a number that fits into a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} is {value!r}; it must be a number")
+        raise SettingError(name, value, "it must be a number")
     if isinstance(value, int) and abs(value) > _HUGE:
-        raise ValueError(f"{name} is beyond 1e300; it must be a number that a float can hold")
+        raise SettingError(name, value, "it must be a number that a float can hold")
 
 
 def positive(name: str, value: Any) -> None:
     """``value`` is a finite number above 0."""
     number(name, value)
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} is {value!r}; it must be a finite number above 0")
+        raise SettingError(name, value, "it must be a finite number above 0")
 
 
 def not_negative(name: str, value: Any) -> None:
     """``value`` is a finite number of at least 0."""
     number(name, value)
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} is {value!r}; it must be a finite number of at least 0")
+        raise SettingError(name, value, "it must be a finite number of at least 0")
 
 
 def share(name: str, value: Any) -> None:
     """``value`` lies in [0, 1]."""
     number(name, value)
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} is {value}; it must lie in [0, 1]")
+        raise SettingError(name, value, "it must lie in [0, 1]")
 
 
 def flag(name: str, value: Any) -> None:
     """``value`` is True or False."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}; it must be True or False")
+        raise SettingError(name, value, "it must be True or False")
 
 
 def optional_path(name: str, value: Any) -> None:
     """``value`` is the path of a file or folder, or None."""
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise ValueError(f"{name} is {value!r}; it must be a path")
+        raise SettingError(name, value, "it must be a path")
 
 
 def absolute_path(name: str, value: str | os.PathLike[str]) -> str:
@@ -88,13 +131,13 @@ def absolute_path(name: str, value: str | os.PathLike[str]) -> str:
     try:
         return str(Path(value).expanduser().resolve())
     except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, a zero in it
-        raise ValueError(f"{name} is {os.fspath(value)!r}, which leads nowhere: {one_line(error)}") from error
+        raise SettingError(name, os.fspath(value), f"the path leads nowhere: {printable(error)}") from error
 
 
 def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:
     """``values`` is a tuple with an entry per client, and is returned."""
     if not isinstance(values, tuple):
-        raise ValueError(f"{name} is {values!r}; it must be a tuple with one number per client")
+        raise SettingError(name, values, "it must be a tuple with one number per client")
     if len(values) != num_clients:
-        raise ValueError(f"{name} has {len(values)} entries; there are num_clients={num_clients}")
+        raise SettingError(name, values, f"it has {len(values)} entries, but num_clients={num_clients}")
     return values

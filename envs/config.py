@@ -1,15 +1,14 @@
-"""What a federation is made of: a frozen dataclass, validated on construction. Imports no torch."""
+"""The configuration of a federation: a frozen dataclass, validated on construction. Imports no torch."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envs.checks import absolute_path
+from envs.checks import SettingError, absolute_path, did_you_mean
 from envs.dataset_defaults import absolute_data_dir
 from envs.settings.data import DataSettings
 from envs.settings.energy import EnergySettings
@@ -25,11 +24,11 @@ from envs.settings.training import TrainingSettings
 class FederationConfig(Execution, RewardSettings):
     """A federation.
 
-    Every setting has a default; where that is None, the properties of ``envs.settings`` give what it stands for. Lists
-    become tuples. A setting that differs from its default and that nothing reads under the others is refused.
+    Every setting has a default; if that is None, a property of ``envs.settings`` gives the value. Lists become tuples.
+    A setting that differs from its default is refused if nothing reads it under the others.
 
     Raises:
-        ValueError: If a setting is out of range or nothing reads it; the message names it.
+        SettingError: If a setting is out of range or nothing reads it.
     """
 
     def __post_init__(self) -> None:
@@ -38,7 +37,7 @@ class FederationConfig(Execution, RewardSettings):
                 object.__setattr__(self, name, tuple(value))
         check_each(self)
         for name, reason in unread(vars(self)).items():
-            raise ValueError(f"{name} {reason}")
+            raise SettingError(name, getattr(self, name), reason)
         self._check_data()
         self._check_devices()
         self._check_execution()
@@ -49,11 +48,11 @@ class FederationConfig(Execution, RewardSettings):
 
     @property
     def execution(self) -> Execution:
-        """Who trains, as one value."""
+        """The settings of who trains, as one value."""
         return Execution(**{name: getattr(self, name) for name in settings_of(Execution)})
 
 
-#: What a setting is about -> the class that declares it, in the order of the settings.
+#: Class that declares the settings of a group, by the group's title, in order.
 GROUPS: Mapping[str, type] = {
     "Data": DataSettings,
     "Local training": TrainingSettings,
@@ -65,7 +64,7 @@ GROUPS: Mapping[str, type] = {
 
 
 def settings_by_group() -> dict[str, dict[str, Setting]]:
-    """Returns the settings of a federation by what they are about and name."""
+    """Returns the settings of a federation by group and name."""
     every = settings_of(FederationConfig)
     return {title: {name: every[name] for name in inspect.get_annotations(group)} for title, group in GROUPS.items()}
 
@@ -74,7 +73,7 @@ def unread(settings: Mapping[str, Any]) -> dict[str, str]:
     """Returns the settings that differ from their defaults and that nothing reads, with the reason of each.
 
     Args:
-        settings: Keywords of ``FederationConfig``; those that are left out have their defaults.
+        settings: Keywords of ``FederationConfig``; all others have their defaults.
     """
     complete = {field.name: field.default for field in dataclasses.fields(FederationConfig)} | dict(settings)
     reasons = {
@@ -86,17 +85,16 @@ def unread(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def only_read(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings without those that nothing reads; see ``unread``."""
+    """Returns the settings that something reads; see ``unread``."""
     without = unread(settings)
     return {name: value for name, value in settings.items() if name not in without}
 
 
 def config_from(**fields: Any) -> FederationConfig:
-    """``FederationConfig(**fields)`` with a ``ValueError`` that suggests the field meant for an unknown one."""
+    """Returns ``FederationConfig(**fields)``; a ``ValueError`` for an unknown field suggests known ones."""
     names = [field.name for field in dataclasses.fields(FederationConfig)]
     for name in fields:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=3) or [known for known in names if known in name]
-            hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)}"
-            raise ValueError(f"unknown setting {name!r}; {hint}")
+            hint = did_you_mean(name, names) or f"known are {', '.join(names)}"
+            raise ValueError(f"unknown setting {name!r}; {hint.strip()}")
     return FederationConfig(**fields)

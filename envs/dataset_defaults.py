@@ -10,7 +10,7 @@ from envs.checks import absolute_path
 
 @dataclass(frozen=True)
 class DatasetDefaults:
-    """What ``None`` stands for in a ``FederationConfig``, per data set."""
+    """Values that ``None`` stands for in a ``FederationConfig``, per data set."""
 
     model: str
     train_samples: int
@@ -26,14 +26,14 @@ DATASET_DEFAULTS = {
     "cifar10": DatasetDefaults("resnet18", 1000, 200),
     "image_folder": DatasetDefaults("cnn", 100, 20),
 }
-#: Of a data set that a user's own function loads.
+#: Defaults of a custom data set.
 OWN_DATASET_DEFAULTS = DATASET_DEFAULTS["image_folder"]
 
 
 def absolute_data_dir(data_dir: str | os.PathLike[str] | None) -> str | None:
-    """``data_dir``, or else what ``$BIPPO_DATA`` names, as an absolute path; None if there is neither.
+    """Returns ``data_dir``, or else ``$BIPPO_DATA``, as an absolute path; None if neither is set.
 
-    Other processes have other working directories and environments, so that it is looked up once.
+    It is looked up once, since other processes have other working directories and environments.
     """
     path = data_dir or os.environ.get("BIPPO_DATA")
     return absolute_path("data_dir", path) if path else None

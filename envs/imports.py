@@ -1,15 +1,14 @@
-"""A user's own code by name, ``MODULE:NAME``: a method, or what a setting of the federation names."""
+"""Custom code by name, ``MODULE:NAME``: a method, or the value of a federation's setting."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from envs.checks import described
+from envs.checks import SettingError, described, did_you_mean
 
 #: Fields of a ``FederationConfig`` that may be ``MODULE:NAME``.
 OWN_CODE_FIELDS = ("dataset", "model", "partition", "aggregation", "reward", "energy_meter")
@@ -23,16 +22,16 @@ def is_import(value: Any) -> bool:
 
 
 def check_import(what: str, text: str) -> None:
-    """Refuses a text that is not ``MODULE:NAME``; imports nothing."""
+    """Raises a SettingError for a text that is not ``MODULE:NAME``; imports nothing."""
     if not _NAMED.fullmatch(text):
-        raise ValueError(f"{what} {text!r} is not MODULE:NAME, such as mypackage.mymodule:make")
+        raise SettingError(what, text, "it must be MODULE:NAME, such as mypackage.mymodule:make")
 
 
 def import_name(what: str, text: str) -> Any:
-    """Imports what ``text``, ``MODULE:NAME``, stands for; ``what`` is the setting, for errors.
+    """Imports the object named by ``text``, ``MODULE:NAME``; ``what`` is the setting, for errors.
 
     Raises:
-        ValueError: If the module cannot be imported or does not hold the name, in one line.
+        SettingError: If the module cannot be imported or does not hold the name, in one line.
     """
     check_import(what, text)
     module_name, _, name = text.partition(":")
@@ -41,32 +40,28 @@ def import_name(what: str, text: str) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's module does while it is imported, ``sys.exit`` included
-        raise ValueError(
-            f"{what} {text}: cannot import {module_name} ({described(error)}); run from the folder that holds it, "
-            "or install it"
-        ) from error
+        why = f"cannot import {module_name} ({described(error)}); run from the folder that holds it, or install it"
+        raise SettingError(what, text, why) from error
     if not hasattr(module, name):
-        close = difflib.get_close_matches(name, dir(module), n=3)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"{what} {text}: {module_name} has no {name}{hint}")
+        raise SettingError(what, text, f"{module_name} has no {name}; {did_you_mean(name, dir(module))}".rstrip("; "))
     return getattr(module, name)
 
 
 def import_function(what: str, text: str, expected: str = "a function") -> Callable[..., Any]:
-    """Imports the function that ``text``, ``MODULE:NAME``, stands for.
+    """Imports the function named by ``text``, ``MODULE:NAME``.
 
     Raises:
-        ValueError: As ``import_name``, and for what cannot be called.
+        SettingError: As ``import_name``, and for an object that cannot be called.
     """
     function = import_name(what, text)
     if not callable(function):
-        raise ValueError(f"{what} {text} is a {type(function).__name__}; name {expected}")
+        raise SettingError(what, text, f"it names a {type(function).__name__}; name {expected}")
     return function
 
 
 @contextmanager
 def own_code(what: str) -> Iterator[None]:
-    """Runs code of a user's own in the body of a ``with``; ``what`` names it, for errors.
+    """Runs custom code in the body of a ``with``; ``what`` is its name, for errors.
 
     Raises:
         ValueError: For whatever the body raises, ``sys.exit`` included, in one line. An interrupt remains one.

@@ -1,4 +1,4 @@
-"""Experiments: named scenarios, Ray Tune studies over methods and seeds, and what is computed from their rows.
+"""Experiments: named scenarios, Ray Tune studies over methods and seeds, and the reports of their rows.
 
 The only package that imports both ``bippo_rllib`` and ``envs``. Start at ``bippo tune --help``.
 """

@@ -1,9 +1,14 @@
-"""Configurations of the published methods whose rules are in ``bippo_rllib.baselines``."""
+"""Configurations of methods that select by a connector and train nothing: published ones, and an oracle as a bound."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+
+from bippo_rllib import BippoConfig, BudgetSamplerConnector
 from bippo_rllib.baselines.bandit_connector import BanditSuggestions
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.even_suggestions import EvenSuggestions
@@ -12,29 +17,69 @@ from bippo_rllib.baselines.greedyfed import GreedyFed
 from bippo_rllib.baselines.hics import HiCS
 from bippo_rllib.baselines.label_balance import LabelBalance
 from bippo_rllib.baselines.norm_filter import NormFilter
+from bippo_rllib.baselines.oort_connector import OortRanking
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RuleConnector
-from bippo_rllib.policies.agents import policy_of
+from bippo_rllib.policies.agents import environment_in, policy_of
 from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.prior import RepresentativenessPrior
+from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from bippo_rllib.selection.update_matching import UpdateMatching
+from bippo_rllib.setting_error import SettingError
 from envs import FederatedRounds
-from experiments.selectors import SelectorConfig
+from envs.agent_ids import client_name, client_names
+from envs.config import config_from
+
+
+class SelectorConfig(BippoConfig):
+    """Trains nothing, and adds a connector to ``BippoConfig``'s pipeline.
+
+    Attributes:
+        connector_before: Class of the connector that it is inserted before.
+    """
+
+    connector_before: type[ConnectorV2] = BudgetSamplerConnector
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.multi_agent(policies_to_train=[])
+
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
+        """Returns the connector for an environment."""
+        raise NotImplementedError
+
+    def build_module_to_env_connector(self, env: Any = None, spaces: Any = None) -> ConnectorV2:
+        """Overrides ``BippoConfig``'s to insert the connector."""
+        pipeline = super().build_module_to_env_connector(env=env, spaces=spaces)
+        pipeline.insert_before(self.connector_before, self.new_connector(environment_in(env).parallel_env))
+        return pipeline
+
+
+class OortConfig(SelectorConfig):
+    """Oort, see ``OortRanking``; the environment must report losses."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.selection(sampler="greedy")
+
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
+        """Returns Oort's order of the clients."""
+        return OortRanking(client_of=policy_of, seed=seed_for(self.seed, "oort"))
 
 
 class RuleConfig(SelectorConfig):
-    """Clients in the order of a rule, as many as the budget pays."""
+    """Selects clients in the order of a rule, as many as the budget allows."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.selection(sampler="greedy")
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Rule:
-        """The rule, for an environment, with the seed of its draws."""
+        """Returns the rule for an environment, given the seed of its draws."""
         raise NotImplementedError
 
     def new_connector(self, env: FederatedRounds) -> RuleConnector:
-        """The rule as a piece of the pipeline."""
+        """Returns the rule's connector."""
         return RuleConnector(self.new_rule(env, seed_for(self.seed, "rule")), client_of=policy_of)
 
 
@@ -42,7 +87,7 @@ class CyclicConfig(RuleConfig):
     """See ``Cyclic``."""
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Cyclic:
-        """A queue in random order."""
+        """Returns a queue in random order."""
         return Cyclic(seed)
 
 
@@ -50,7 +95,7 @@ class GreedyFedConfig(RuleConfig):
     """See ``GreedyFed``; the environment must reward clients by Shapley value."""
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> GreedyFed:
-        """Everybody once, then by value."""
+        """Returns a rule that takes all clients once, then those with the highest values."""
         return GreedyFed(seed=seed)
 
 
@@ -58,7 +103,7 @@ class HiCSConfig(RuleConfig):
     """See ``HiCS``; the environment must report updates of the output layer's bias."""
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> HiCS:
-        """Clusters that become equal until the environment's last round."""
+        """Returns clusters whose odds become equal by the environment's last round."""
         return HiCS(env.config.rounds, seed=seed)
 
 
@@ -66,7 +111,7 @@ class FedCorConfig(RuleConfig):
     """See ``FedCor``; the environment must report losses."""
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> FedCor:
-        """Gains by a Gaussian process."""
+        """Returns gains by a Gaussian process."""
         return FedCor(seed=seed)
 
 
@@ -78,7 +123,7 @@ class NormFilterConfig(RuleConfig):
         self.two_sided = False
 
     def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> NormFilter:
-        """Random clients without long updates."""
+        """Returns a rule that leaves out clients with long updates."""
         return NormFilter(two_sided=self.two_sided, seed=seed)
 
 
@@ -90,12 +135,12 @@ class FedCBSConfig(SelectorConfig):
         self.selection(sampler="odds", set_score=LabelBalance)
 
     def new_connector(self, env: FederatedRounds) -> EvenSuggestions:
-        """Even odds, so that the set score decides alone."""
+        """Returns even odds, so that the set score alone decides."""
         return EvenSuggestions()
 
 
 class BanditConfig(SelectorConfig):
-    """``bippo-s`` with a bandit in PPO's place, see ``BanditSuggestions``; rewards and reports must be those of it."""
+    """``bippo-s`` with a bandit instead of PPO, see ``BanditSuggestions``; needs the same rewards and reports."""
 
     connector_before = RepresentativenessPrior
 
@@ -105,5 +150,65 @@ class BanditConfig(SelectorConfig):
         self.selection(prior_weight=2.0, prior_only_lowers=True)
 
     def new_connector(self, env: FederatedRounds) -> BanditSuggestions:
-        """Suggestions from rewards."""
+        """Returns suggestions from rewards."""
         return BanditSuggestions(client_of=policy_of)
+
+
+class OracleConfig(SelectorConfig):
+    """Draws at random among clients that are known to be good: a bound for methods, none of which can know them.
+
+    Attributes:
+        oracle_clients: Numbers of these clients; None for all that hold every label and have no wrong ones.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.selection(sampler="random")
+        self.oracle_clients: Sequence[int] | int | None = None
+
+    def validate(self) -> None:
+        """Overrides ``BippoConfig``'s to refuse clients that do not exist."""
+        super().validate()
+        num_clients = config_from(**self.env_config).num_clients
+        for client in self._clients or ():
+            if isinstance(client, bool) or not isinstance(client, int) or not 0 <= client < num_clients:
+                numbers = f"it must hold numbers of clients, from 0 to {num_clients - 1}, such as oracle_clients=0,1,2"
+                raise SettingError("oracle_clients", self.oracle_clients, numbers)
+
+    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
+        """Returns the mask of all other clients.
+
+        Raises:
+            ValueError: If no client was named and none is good.
+        """
+        clients = good_clients(env) if self._clients is None else self._clients
+        if not clients:
+            raise ValueError("no client holds every label and clean data; name some with --set oracle_clients=0,1,2")
+        names = client_names(env.config.num_clients)
+        return OnlyClients([names[client] for client in clients])
+
+    @property
+    def _clients(self) -> Sequence[Any] | None:
+        clients = self.oracle_clients
+        return clients if clients is None or isinstance(clients, list | tuple) else (clients,)
+
+
+def good_clients(env: FederatedRounds) -> list[int]:
+    """Returns the clients that hold every label and have no wrong ones."""
+    labels = set().union(*env.labels)
+    wrong = env.config.mislabelled_clients
+    return [client for client, held in enumerate(env.labels) if set(held) == labels and client not in wrong]
+
+
+class OnlyClients(SuggestionConnector):
+    """Lets only some clients be candidates; writes ``participation_suggestion``."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        super().__init__()
+        self._names = frozenset(names)
+
+    def scores(
+        self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
+    ) -> np.ndarray:
+        """Returns the suggestions, with ``-inf``, which is no candidate for the sampler, for all other clients."""
+        return np.where([client_name(agent_id) in self._names for agent_id in agents], suggestions, -np.inf)

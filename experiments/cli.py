@@ -1,10 +1,4 @@
-"""What the commands share on top of argparse.
-
-- ``Parser`` raises a ``ValueError`` in one line for bad arguments; ``refuse`` prints it and returns the exit code.
-- ``at_least(1)``, ``seed``, ``seeds``, ``names``, ``named_path`` and ``absolute_path`` are argparse types.
-- ``add_scenario``, ``add_data_dir`` and ``add_seed`` declare arguments that several commands have.
-- ``distinct`` and ``new_results_dir`` check values that argparse cannot.
-"""
+"""Argument types, shared arguments and one-line errors of the commands, on top of argparse."""
 
 from __future__ import annotations
 
@@ -20,8 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from envs.checks import did_you_mean, printable
 from experiments.results.files import check_decoded, check_writable
-from experiments.results.naming import close_matches, look_up, printable
+from experiments.results.naming import look_up
 from experiments.scenario import Scenario
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 
@@ -42,24 +37,24 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **keywords)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse's, with a hint at the flags that may have been meant. Refuses bytes that are no text."""
+        """Overrides argparse's to suggest flags that may have been meant, and to refuse bytes that are not text."""
         for argument in sys.argv[1:] if args is None else args:
             check_decoded(argument)
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flag = next((text for text in unknown if text.startswith("-")), "")
             raise ValueError(
-                f"unrecognized arguments: {' '.join(unknown)}; {close_matches(flag, _flags(self))}see --help"
+                f"unrecognized arguments: {' '.join(unknown)}; {did_you_mean(flag, _flags(self))}see --help"
             )
         return arguments
 
     def error(self, message: str) -> NoReturn:
-        """Raises the message, with a hint at ``--help``."""
+        """Overrides argparse's to raise a ValueError instead of printing the usage."""
         raise ValueError(f"{message}; see --help")
 
 
 def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Of a parser and its sub-commands."""
+    """Flags of a parser and its sub-commands."""
     flags = dict(parser._option_string_actions)
     for action in parser._actions:
         for command in action.choices.values() if isinstance(action.choices, dict) else ():
@@ -68,7 +63,7 @@ def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The argparse type of whole numbers from ``least``."""
+    """Returns the argparse type of whole numbers from ``least``."""
 
     def whole_number(text: str) -> int:
         value = int(text)
@@ -76,7 +71,7 @@ def at_least(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{value} is too small; it must be at least {least}")
         return value
 
-    whole_number.__name__ = "int"  # argparse names the type of a text that is no number
+    whole_number.__name__ = "int"  # argparse's message has the name of the type
     return whole_number
 
 
@@ -84,7 +79,7 @@ def seed(text: str) -> int:
     """The argparse type of seeds."""
     value = int(text)
     if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"{value} is no seed; seeds are whole numbers from 0 to 2**32 - 1")
+        raise argparse.ArgumentTypeError(f"{value} is not a seed; seeds are whole numbers from 0 to 2**32 - 1")
     return value
 
 
@@ -92,7 +87,7 @@ seed.__name__ = "int"
 
 
 def seeds(text: str) -> tuple[int, ...]:
-    """The argparse type of seeds in a row: ``7``, ``1,2,3`` or ``1-10``, both ends included."""
+    """The argparse type of lists of seeds: ``7``, ``1,2,3`` or ``1-10``, both ends included."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -100,7 +95,7 @@ def seeds(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"{part!r} is no seed; give whole numbers, such as 1 2 3, 1,2,3 or 1-10")
         ends = (seed(first), seed(last)) if first and dash else (seed(part),)
         if ends[-1] < ends[0] or ends[-1] - ends[0] >= _MOST_SEEDS:
-            raise argparse.ArgumentTypeError(f"{part} is no range of at most {_MOST_SEEDS:,} seeds, such as 1-10")
+            raise argparse.ArgumentTypeError(f"{part} is not a range of at most {_MOST_SEEDS:,} seeds, such as 1-10")
         found += range(ends[0], ends[-1] + 1)
     return tuple(found)
 
@@ -109,14 +104,14 @@ seeds.__name__ = "int"
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The argparse type of names in a row: ``bippo`` or ``bippo,fedavg``."""
+    """The argparse type of lists of names: ``bippo`` or ``bippo,fedavg``."""
     if not all(text.split(",")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty name; separate names by spaces or commas")
     return tuple(text.split(","))
 
 
 def named_path(text: str) -> Path:
-    """The argparse type of paths; an empty text is none, though ``Path`` takes it for the working directory."""
+    """The argparse type of paths; refuses an empty text, which ``Path`` takes as the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; name one, or '.' for this folder")
     return Path(text).expanduser()
@@ -137,7 +132,7 @@ def _scenario(name: str) -> Scenario:
 
 
 def add_scenario(container: Any, default: str) -> None:
-    """``--scenario NAME``, a ``Scenario``; ``container`` is a parser or a group of one."""
+    """Adds ``--scenario NAME``, a ``Scenario``, to a parser or a group of one."""
     container.add_argument(
         "--scenario",
         type=_scenario,
@@ -148,42 +143,38 @@ def add_scenario(container: Any, default: str) -> None:
 
 
 def add_data_dir(container: Any) -> None:
-    """``--data-dir DIR``, an absolute path or None."""
+    """Adds ``--data-dir DIR``, an absolute path or None."""
     container.add_argument(
-        "--data-dir", type=absolute_path, metavar="DIR", help="where the data lies; default: $BIPPO_DATA"
+        "--data-dir", type=absolute_path, metavar="DIR", help="folder of the data; default: $BIPPO_DATA"
     )
 
 
 def add_seed(container: Any, default: int = 7) -> None:
-    """``--seed N``."""
+    """Adds ``--seed N``."""
     container.add_argument("--seed", type=seed, default=default, metavar="N", help=f"default: {default}")
 
 
 def distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
-    """``values``, each of which must be given once.
-
-    Raises:
-        ValueError: Naming the flag and the first value that is there twice.
-    """
+    """Returns ``values`` as a tuple; raises a ValueError for the first that is there twice."""
     repeated = [value for index, value in enumerate(values) if value in values[:index]]
     if repeated:
         raise ValueError(f"{flag} has {repeated[0]} twice; name each one once")
     return tuple(values)
 
 
-def new_results_dir(asked: Path | None, name: str, *patterns: str) -> Path:
-    """An absolute path to a folder that can be written and holds no other run; it is not made.
+def new_results_dir(requested: Path | None, name: str, *patterns: str) -> Path:
+    """Returns an absolute path to a folder that can be written and holds no other run; does not create it.
 
     Args:
-        asked: What ``--results-dir`` named; None for ``results/NAME-DATE-TIME``.
-        name: Of what is run.
-        patterns: Globs of files that say that the folder holds a run.
+        requested: Value of ``--results-dir``; None for ``results/NAME-DATE-TIME``.
+        name: Name of the scenario or benchmark.
+        patterns: Globs of files by which a folder that holds a run is known.
 
     Raises:
         ValueError: If it cannot be written or holds a run.
     """
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = (asked or Path("results") / f"{name}-{stamp}").resolve()
+    folder = (requested or Path("results") / f"{name}-{stamp}").resolve()
     check_writable(folder)
     if any(next(folder.glob(pattern), None) for pattern in patterns):
         raise ValueError(f"results folder {folder} already holds a run; name another one, or remove it first")
@@ -191,9 +182,9 @@ def new_results_dir(asked: Path | None, name: str, *patterns: str) -> Path:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error in one line that a terminal can show; what is not about the input also says its type.
+    """Returns the message of an error in one line for a terminal, of unexpected errors with their type.
 
-    Of a message that quotes something endless, the beginning and the end are kept.
+    A very long message is cut in the middle.
     """
     text = printable(" ".join(str(error).split()))
     if len(text) > _LONGEST_LINE:
@@ -202,9 +193,9 @@ def one_line(error: BaseException) -> str:
 
 
 def print_on_any_terminal() -> None:
-    """Makes both streams write a sign in place of what their encoding lacks, such as ±; else printing would fail."""
+    """Makes both streams replace characters that their encoding lacks, such as ±, at which printing would fail."""
     for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
-        if isinstance(stream, io.TextIOWrapper):  # which notebooks have replaced
+        if isinstance(stream, io.TextIOWrapper):  # notebooks have other streams
             stream.reconfigure(errors=errors)
 
 
@@ -219,13 +210,13 @@ def collect_rarely() -> None:
 
 
 def exit_code(run: Callable[[], int]) -> int:
-    """Runs a command; returns its exit code, or in one line what is wrong with the input or that it was interrupted."""
+    """Runs a command and returns its exit code; prints errors and interrupts in one line."""
     print_on_any_terminal()
     try:
         code = run()
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # who reads, such as `head`, has enough
+    except BrokenPipeError:  # the reader, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
         return EXIT_FAILED
     except (ValueError, OSError) as error:
@@ -235,7 +226,7 @@ def exit_code(run: Callable[[], int]) -> int:
         return EXIT_INTERRUPTED
 
 
-def refuse(error: BaseException, worded: Callable[[str], str] = str) -> int:
-    """Prints what is wrong with the input as one line on stderr, ``worded``; returns the exit code for that."""
-    print(f"error: {worded(one_line(error))}", file=sys.stderr)
+def refuse(error: BaseException) -> int:
+    """Prints an error about the input as one line on stderr; returns its exit code."""
+    print(f"error: {one_line(error)}", file=sys.stderr)
     return EXIT_BAD_INPUT

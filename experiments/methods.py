@@ -24,30 +24,28 @@ class Method:
     name: str  #: As in ``--methods``.
     description: str  #: One line.
     make_config: Callable[[], BippoConfig]  #: Makes the configuration that it starts from.
-    learns: bool = True  #: False where no policy is trained: training settings but ``settings`` change nothing.
-    #: Keywords of ``envs.parallel_env`` that it cannot do without; they must leave the FL as it is.
+    learns: bool = True  #: False if no policy is trained, so that only ``settings`` change anything.
+    #: Keywords of ``envs.parallel_env`` that the method needs; they must not change the FL.
     federation: Mapping[str, Any] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()  #: Settings that this method has and others lack.
-    uses_client_reports: bool = True  #: False where selection looks at none, so that probing is not charged.
+    settings: tuple[str, ...] = ()  #: Settings that only this method has.
+    uses_client_reports: bool = True  #: False if selection reads no reports, so that probing is not charged.
     privileged: str = ""  #: Information about clients that it needs and no real client gives away; marked in reports.
     reference: bool = False  #: True for a bound to compare methods with; reports set it apart.
 
     def with_requirements(self, federation: Mapping[str, Any]) -> dict[str, Any]:
-        """``federation`` with what the method needs, and without ``probing_epochs`` if it uses no client reports.
+        """Returns ``federation`` with what the method needs, without ``probing_epochs`` if it uses no client reports.
 
         Raises:
-            ValueError: Where ``federation`` contradicts what is needed.
+            ValueError: If ``federation`` contradicts a setting that the method needs.
         """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
                 raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
-        asked = dict(federation)
-        if not self.uses_client_reports:
-            asked.pop("probing_epochs", None)
-        return {**asked, **self.federation}
+        left_out = () if self.uses_client_reports else ("probing_epochs",)
+        return {**{key: value for key, value in federation.items() if key not in left_out}, **self.federation}
 
     def settings_taken(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of ``settings`` that are not another method's own."""
+        """Returns ``settings`` without those that only other methods have."""
         foreign = {key for method in METHODS.values() for key in method.settings} - set(self.settings)
         return {key: value for key, value in settings.items() if key not in foreign}
 
@@ -74,19 +72,7 @@ def _published_power_of_choice() -> BippoConfig:
     return _configured("poc").selection(candidates=6)
 
 
-def _oort() -> BippoConfig:
-    from experiments.selectors import OortConfig
-
-    return OortConfig()
-
-
-def _oracle() -> BippoConfig:
-    from experiments.selectors import OracleConfig
-
-    return OracleConfig()
-
-
-def _published(config_class: str) -> BippoConfig:
+def _connector(config_class: str) -> BippoConfig:
     import experiments.baselines
 
     return getattr(experiments.baselines, config_class)()
@@ -104,6 +90,11 @@ def _by_settings(name: str, description: str, **more: Any) -> Method:
     return Method(name, description, partial(_configured, name), learns=METHOD_SETTINGS[name].learns, **more)
 
 
+def _by_connector(name: str, config_class: str, description: str, **more: Any) -> Method:
+    """Returns a method of ``experiments.baselines``."""
+    return Method(name, description, partial(_connector, config_class), learns=False, **more)
+
+
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
@@ -119,12 +110,12 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
             _by_settings(
                 "bippo-r",
-                "ours: independent PPO paid for each client's own effect, a representativeness prior, drawn by odds",
+                "ours: independent PPO rewarded for each client's own effect, representativeness prior, drawn by odds",
                 federation=MappingProxyType({"reward": METHOD_SETTINGS["bippo-r"].reward}),
             ),
             _by_settings(
                 "bippo-s",
-                "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match everybody's",
+                "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match all clients'",
                 federation=_MATCHING,
             ),
             _by_settings("rep", "ours: the representativeness prior of bippo-r alone; nothing is learned"),
@@ -151,73 +142,64 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 federation=_LOSS,
                 settings=("candidates",),
             ),
-            Method(
+            _by_connector(
                 "oort",
+                "OortConfig",
                 "Oort: utility of a client's data and cost of its device, with exploration (Lai et al., OSDI 2021)",
-                _oort,
-                learns=False,
                 federation=_LOSS,
                 uses_client_reports=False,  # participants know their own loss from training
             ),
-            Method(
+            _by_connector(
                 "cyclic",
-                "a random order, walked through under the budget: everybody has a turn before anybody has a second",
-                partial(_published, "CyclicConfig"),
-                learns=False,
+                "CyclicConfig",
+                "a random order, followed under the budget: all clients have a turn before any has a second",
                 uses_client_reports=False,
             ),
-            Method(
+            _by_connector(
                 "fedcbs",
+                "FedCBSConfig",
                 "Fed-CBS: clients whose labels together are mixed as all clients'; given their label counts",
-                partial(_published, "FedCBSConfig"),
-                learns=False,
                 federation=MappingProxyType({"with_label_counts": True}),
                 uses_client_reports=False,
                 privileged="label counts",
             ),
-            Method(
+            _by_connector(
                 "bandit",
-                "bippo-s with the running mean of each client's Shapley values in the place of its policy",
-                partial(_published, "BanditConfig"),
-                learns=False,
+                "BanditConfig",
+                "bippo-s with the running mean of each client's Shapley values instead of its policy",
                 federation=_MATCHING,
             ),
-            Method(
+            _by_connector(
                 "greedyfed",
-                "GreedyFed: everybody once, then those with the highest mean Shapley value (Singhal et al. 2024)",
-                partial(_published, "GreedyFedConfig"),
-                learns=False,
+                "GreedyFedConfig",
+                "GreedyFed: all clients once, then those with the highest mean Shapley value (Singhal et al. 2024)",
                 federation=_SHAPLEY,
             ),
-            Method(
+            _by_connector(
                 "hics",
+                "HiCSConfig",
                 "HiCS-FL: clusters by label entropy, estimated from updates of the output layer (Chen, Vikalo 2024)",
-                partial(_published, "HiCSConfig"),
-                learns=False,
                 federation=MappingProxyType({"with_output_bias": True}),
                 uses_client_reports=False,
             ),
-            Method(
+            _by_connector(
                 "fedcor",
+                "FedCorConfig",
                 "FedCor: a Gaussian process over changes of all clients' losses (Tang et al., CVPR 2022)",
-                partial(_published, "FedCorConfig"),
-                learns=False,
                 federation=_LOSS,
             ),
-            Method(
+            _by_connector(
                 "normfilter",
+                "NormFilterConfig",
                 "random clients but those with conspicuously long updates (after Wilhelm et al. 2026)",
-                partial(_published, "NormFilterConfig"),
-                learns=False,
                 federation=MappingProxyType({"with_update_norm": True}),
                 settings=("two_sided",),
                 uses_client_reports=False,
             ),
-            Method(
+            _by_connector(
                 "oracle",
+                "OracleConfig",
                 "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
-                _oracle,
-                learns=False,
                 settings=("oracle_clients",),
                 uses_client_reports=False,
                 reference=True,
@@ -233,5 +215,5 @@ def privileged_information(name: str) -> str:
 
 
 def is_reference(name: str) -> bool:
-    """Whether the rows of that name are a bound to compare methods with, and not those of a method."""
+    """Whether rows of that name are a bound to compare methods with, not a method."""
     return name in METHODS and METHODS[name].reference

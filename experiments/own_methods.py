@@ -1,4 +1,4 @@
-"""Methods by what ``--methods`` names: ours, and users' own as ``MODULE:NAME``. Callbacks by ``--callbacks``."""
+"""Methods by their names in ``--methods``, built-in or custom as ``MODULE:NAME``, and callbacks by ``--callbacks``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from envs.checks import SettingError
 from envs.imports import check_import, import_name, is_import, own_code
 from experiments.methods import METHODS, Method
 from experiments.results.naming import look_up
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def method_name(text: str) -> str:
-    """What rows and folders call a method: ``mymodule.make`` for a user's own ``mypackage.mymodule:make``."""
+    """Returns a method's name in rows and folders: ``mymodule.make`` for a custom ``mypackage.mymodule:make``."""
     module, colon, function = text.partition(":")
     return f"{module.rpartition('.')[2]}.{function}" if colon else text
 
 
 def check_method(text: str) -> None:
-    """Raises a ``ValueError`` for what ``--methods`` cannot name; imports nothing."""
+    """Raises a ``ValueError`` for a text that cannot name a method; imports nothing."""
     if is_import(text):
         check_import("--methods", text)
     else:
@@ -32,10 +33,10 @@ def check_method(text: str) -> None:
 
 
 def look_up_method(name: str) -> Method:
-    """One of our methods.
+    """Returns a built-in method.
 
     Raises:
-        ValueError: If there is no such method; the message says how a custom one is named.
+        ValueError: If there is no such method; the message has the form of a custom one's name.
     """
     module, dot, function = name.rpartition(".")
     if dot and name not in METHODS:
@@ -44,63 +45,63 @@ def look_up_method(name: str) -> Method:
 
 
 def find_method(text: str) -> Method:
-    """The method that ``--methods`` names: one of ours, or ``MODULE:NAME``, a user's own.
+    """Returns the method with a name of ``--methods``.
 
     Raises:
-        ValueError: If there is no such method, or it makes no ``BippoConfig``, in one line.
+        ValueError: If there is no such method, or it does not return a ``BippoConfig``, in one line.
     """
-    return _own_method(text) if is_import(text) else look_up_method(text)
+    return _custom_method(text) if is_import(text) else look_up_method(text)
 
 
 @cache
-def _own_method(text: str) -> Method:
+def _custom_method(text: str) -> Method:
     make = import_name("--methods", text)
-    config = _own_config(text, make)
+    config = _custom_config(text, make)
     return Method(
         method_name(text),
         f"{text}: {(inspect.getdoc(make) or 'your own').splitlines()[0]}",
-        partial(_own_config, text, make),
+        partial(_custom_config, text, make),
         learns=config.policies_to_train != [],
         federation={"with_loss": True} if config.score_key == "loss" else {},
         settings=tuple(key for method in METHODS.values() for key in method.settings if hasattr(config, key)),
     )
 
 
-def _own_config(text: str, make: Any) -> BippoConfig:
+def _custom_config(text: str, make: Any) -> BippoConfig:
     from bippo_rllib import BippoConfig
 
     if not callable(make):
-        raise ValueError(f"--methods {text} is a {type(make).__name__}; name a function that returns a BippoConfig")
+        raise SettingError(
+            "--methods", text, f"name a function that returns a BippoConfig, not a {type(make).__name__}"
+        )
     with own_code(f"--methods {text}"):
         config = make()
     if not isinstance(config, BippoConfig):
-        raise ValueError(f"--methods {text} returned a {type(config).__name__}; it must return a BippoConfig")
+        raise SettingError("--methods", text, f"it returned a {type(config).__name__}; it must return a BippoConfig")
     return config.copy(copy_frozen=False)
 
 
 def find_callbacks(text: str) -> type[RLlibCallback]:
-    """The class that ``--callbacks`` names.
+    """Returns the class with a name of ``--callbacks``.
 
     Raises:
-        ValueError: If it cannot be imported or is no class of RLlib callbacks, in one line.
+        ValueError: If it cannot be imported or is not a class of RLlib callbacks, in one line.
     """
     from ray.rllib.callbacks.callbacks import RLlibCallback
 
     found = import_name("--callbacks", text)
     if not (isinstance(found, type) and issubclass(found, RLlibCallback)):
         what = f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
-        raise ValueError(
-            f"--callbacks {text} is {what}; name a class derived from ray.rllib.callbacks.callbacks.RLlibCallback"
-        )
+        expected = f"name a class derived from ray.rllib.callbacks.callbacks.RLlibCallback, not {what}"
+        raise SettingError("--callbacks", text, expected)
     return found
 
 
 def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """ValueError for a setting that none of the methods takes."""
+    """Raises a SettingError for a setting that none of the methods takes."""
     taken = {key for name in methods for key in find_method(name).settings_taken(settings)}
-    for key in settings:
+    for key, value in settings.items():
         if key not in taken:
             owners = [method.name for method in METHODS.values() if key in method.settings]
-            raise ValueError(
-                f"setting {key} changes nothing in {', '.join(methods)}; it is a setting of {', '.join(owners)}"
-            )
+            only = f"it changes nothing in {', '.join(methods)}, only in {', '.join(owners)}"
+            raise SettingError(key, value, only)

@@ -18,7 +18,7 @@ class PaperResult:
     rounds_to_target: float | None  #: Mean over seeds, in rounds.
     rounds_to_target_std: float | None  #: Its standard deviation.
     mean_accuracy: float  #: A share of 1, of what the scenario's ``paper_accuracy`` names.
-    #: The paper does not say over what. Its size fits all rounds of all seeds, so we print that beside it.
+    #: Its size fits all rounds of all seeds, though the paper does not define it; reports compare it with that.
     accuracy_std: float
 
 
@@ -29,7 +29,7 @@ class Scenario:
     name: str
     description: str
     federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` but rounds, seed, data_dir and churn.
-    rounds: int  #: FL rounds of a whole run.
+    rounds: int  #: FL rounds of a run.
     target_accuracy: float  #: Of "rounds to target", a share of 1.
     paper_section: str | None = None  #: Where the paper has it.
     paper: Mapping[str, PaperResult] = field(default_factory=dict)  #: What the paper prints, by method.
@@ -42,14 +42,14 @@ class Scenario:
         object.__setattr__(self, "paper", MappingProxyType(dict(self.paper)))
 
     def federation_for(self, rounds: int) -> dict[str, Any]:
-        """Keywords of ``envs.parallel_env`` for a run of so many rounds, without ``rounds``, ``seed``, ``data_dir``."""
+        """Returns keywords of ``envs.parallel_env`` for so many rounds, without ``rounds``, ``seed``, ``data_dir``."""
         return {**self.federation, "churn": self.churn_for(rounds)} if self.churn else dict(self.federation)
 
     def churn_for(self, rounds: int) -> tuple[ChurnEvent, ...]:
-        """The events of a run of ``rounds`` rounds: after the same share of them, rounded down.
+        """Returns the events of a run of ``rounds`` rounds, each after the same share of them, rounded down.
 
         Raises:
-            ValueError: If there are so few rounds that an event would come before the first.
+            ValueError: If an event would come before the first round.
         """
         scaled = tuple(replace(event, round=event.round * rounds // self.rounds) for event in self.churn)
         early = next((event for event, new in zip(self.churn, scaled, strict=True) if new.round < 1), None)
@@ -62,7 +62,7 @@ class Scenario:
         return scaled
 
     def describe_churn(self, rounds: int) -> str:
-        """Who joins and leaves when in a run of ``rounds`` rounds, in words; empty where nobody does."""
+        """Returns a sentence about who joins and leaves in a run of ``rounds`` rounds; empty if no client does."""
         events = self.churn_for(rounds)
         moments = sorted({(event.round, event.kind) for event in events})
         return "; ".join(_describe_moment(moment, events, self.federation["num_clients"]) for moment in moments)

@@ -1,4 +1,4 @@
-"""Every named setting, and the paper's own numbers for it.
+"""All named scenarios, and the paper's numbers for them.
 
 A scenario fixes what is compared (data, clients, devices, budget, rounds, target); a study chooses methods and seeds.
 """
@@ -233,7 +233,7 @@ _ALL = (
 )
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
 
-#: Experiments of the paper that are no study: name -> command and what it does.
+#: Experiments of the paper that are not studies: command and description by name.
 OTHER_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "overhead": (

@@ -1,4 +1,4 @@
-"""Another project's package with the name of one of ours, such as ``envs``, that Python finds first."""
+"""Packages of other projects with our names, such as ``envs``, that Python finds first."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def what_is_in_the_way(path: Sequence[str] | None = None) -> str | None:
-    """One line that names the first folder that is imported in the place of a package of ours; None if none is.
+    """Returns one line about the first folder that is imported instead of a package of ours, or None.
 
     Args:
-        path: Python's search path where it is another one than here.
+        path: Python's search path; None for the one of this process.
     """
     for name in OURS:
         spec = importlib.util.find_spec(name) if path is None else PathFinder.find_spec(name, path)
@@ -24,7 +24,7 @@ def what_is_in_the_way(path: Sequence[str] | None = None) -> str | None:
         ours = Path(__file__).resolve().parents[1] / name
         if found and ours not in found:
             return (
-                f"the folder {found[0]} is in the way of this project's package {name} ({ours}): Python finds it "
-                "first; run from another folder, or rename it"
+                f"Python finds the folder {found[0]} before this project's package {name} ({ours}); run from another "
+                "folder, or rename it"
             )
     return None

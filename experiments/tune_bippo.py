@@ -21,13 +21,13 @@ from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
 from experiments.study.arguments import parser, study_of
 from experiments.study.asha_journal import stopped_trials
 from experiments.study.checks import check_study, fitted
-from experiments.study.disk_space import full_disk_message, is_disk_full
+from experiments.study.failure import ERROR_FILE, Failure, full_disk_message, is_disk_full
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
 from experiments.study.resume import ready
-from experiments.study.run import ERROR_FILE, Failure, run_study
+from experiments.study.run import run_study
 from experiments.study.settings import as_typed
 from experiments.study.study import Study
 
@@ -36,13 +36,13 @@ RANKING = "rounds of the shortest trial of a setting (ASHA stops what falls behi
 
 
 def listing() -> str:
-    """Scenarios and methods, a line each."""
+    """Returns the scenarios and methods, a line each."""
     width = max(len(name) for name in (*SCENARIOS, *METHODS, *OTHER_COMMANDS))
     scenarios = [f"  {s.name:<{width}}  {s.description}; {s.rounds} rounds" for s in SCENARIOS.values()]
     methods = [f"  {method.name:<{width}}  {method.description}" for method in METHODS.values()]
-    own = f"  {'MODULE:NAME':<{width}}  your own: a function that returns a BippoConfig, see docs/your-own.md"
+    custom = f"  {'MODULE:NAME':<{width}}  your own: a function that returns a BippoConfig, see docs/your-own.md"
     commands = [f"  {name:<{width}}  {command}: {what}" for name, (command, what) in OTHER_COMMANDS.items()]
-    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, own, "", "commands of their own", *commands])
+    return "\n".join(["scenarios", *scenarios, "", "methods", *methods, custom, "", "commands of their own", *commands])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str], is_process: bool) -> int:
-    """Runs the command; Ray is started ahead if the process is there for that alone."""
+    """Runs the command; starts Ray early if the process does nothing else."""
     try:
         arguments = parser().parse_args(argv)
     except ValueError as error:
@@ -78,20 +78,19 @@ def _main(argv: Sequence[str], is_process: bool) -> int:
             if is_process and study.trials and study.execution.executor != "ray":
                 start_beside_imports(study.parallel_trials, len(study.trials))
             quiet()
-            asked, study = study.settings, fitted(study)
-            if follows := {key: value for key, value in study.settings.items() if key not in asked}:
+            given, study = study.settings, fitted(study)
+            if follows := {key: value for key, value in study.settings.items() if key not in given}:
                 print(f"follows from the data: {describe(follows)}", flush=True)
             check_study(study)
             lock = _locked(study)
-        except Exception as error:  # nothing has been run yet, so whatever it is, it came from what was asked for
-            keys = [item.partition("=")[0].strip() for item in (*arguments.set, *arguments.search)]
-            return refuse(error, lambda message: as_typed(message, keys))
+        except Exception as error:  # nothing has run yet, so that the arguments are to blame
+            return refuse(as_typed(error))
         with lock:
             return _run(study, session)
 
 
 def _locked(study: Study) -> ExitStack:
-    """Holds the results folder, in which another study may have come and gone since the arguments were read."""
+    """Locks the results folder; another study may have used it since the arguments were read."""
     with ExitStack() as held:
         held.enter_context(study_lock(study.results_dir))
         if not study.is_resumed and (study.results_dir / RUN_FILE).exists():
@@ -103,18 +102,14 @@ def _locked(study: Study) -> ExitStack:
 def _run(study: Study, session: ExitStack) -> int:
     """Runs the study, ends Ray's ``session`` and reports; returns the exit code."""
     print(_announcement(study), flush=True)
-    _say_notes(study)
+    _print_notes(study)
     try:
         with signals_restored(), session:
             failures = _failures(study)
     except KeyboardInterrupt:
         _report(study)
         return EXIT_INTERRUPTED
-    except Exception as error:
-        if is_disk_full(error):
-            return _full_disk(study)
-        if not isinstance(error, OSError):
-            raise
+    except OSError:
         return EXIT_FAILED
     code = _report(study)
     for failure in failures:
@@ -123,42 +118,48 @@ def _run(study: Study, session: ExitStack) -> int:
 
 
 def _failures(study: Study) -> list[Failure]:
-    """Runs the study; says how to go on with one that ended early before Ray ends, which a signal may cut short."""
+    """Runs the study; prints how to resume one that ended early before Ray ends, which a signal may cut short.
+
+    Raises:
+        KeyboardInterrupt: If it was interrupted.
+        OSError: If it ended early since Ray did, or since the disk is full.
+    """
     try:
         if study.is_resumed:
             study = ready(study)
-            _say_notes(study)
+            _print_notes(study)
         if not study.trials:
             return []
-        with ray_watched(lambda error: _say_ended(study, error)):
+        with ray_watched(lambda error: _print_ended(study, error)):
             return run_study(study)
     except KeyboardInterrupt:
         ignore_interrupts()
         print(f"\ninterrupted; what was written until now is kept in {_short(study.results_dir)}", file=sys.stderr)
         print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
         raise
-    except OSError as error:
-        if not is_disk_full(error):
-            _say_ended(study, error)
-        raise
+    except Exception as error:
+        if not isinstance(error, OSError) and not is_disk_full(error):
+            raise
+        _print_ended(study, error)
+        raise OSError from error
 
 
-def _say_ended(study: Study, error: OSError) -> None:
+def _print_ended(study: Study, error: Exception) -> None:
+    """Says why a study ended early, and how to resume it."""
+    can_resume = (study.results_dir / RUN_FILE).exists()
+    if is_disk_full(error):
+        message = full_disk_message(study.results_dir, can_resume, _resume_command(study))
+        print(f"error: {message}", file=sys.stderr)
+        return
     folder = _short(study.results_dir)
     print(f"error: {one_line(error)}; the study in {folder} has ended early, its rows are kept", file=sys.stderr)
-    if (study.results_dir / RUN_FILE).exists():
+    if can_resume:
         print(f"resume with: {_resume_command(study)}", file=sys.stderr, flush=True)
 
 
-def _say_notes(study: Study) -> None:
+def _print_notes(study: Study) -> None:
     for note in study.notes:
         print(f"note: {printable(note)}", file=sys.stderr, flush=True)
-
-
-def _full_disk(study: Study) -> int:
-    can_resume = (study.results_dir / RUN_FILE).exists()
-    print(f"error: {full_disk_message(study.results_dir, can_resume, _resume_command(study))}", file=sys.stderr)
-    return EXIT_FAILED
 
 
 def _announcement(study: Study) -> str:
@@ -166,10 +167,9 @@ def _announcement(study: Study) -> str:
     factors += [pluralize(len(study.draws), "setting")] if study.search else []
     trials = f"{pluralize(len(study.trials), 'trial')} of {pluralize(study.rounds, 'round')}"
     if study.is_resumed:
-        asked = pluralize(len(study.all_trials), "trial")
-        if not study.trials:
-            return f"{study.scenario.name}: nothing is left of {asked}, results in {_short(study.results_dir)}\n"
-        return f"{study.scenario.name}: resuming {trials} (of {asked}), results in {_short(study.results_dir)}\n"
+        every = pluralize(len(study.all_trials), "trial")
+        what = f"resuming {trials} (of {every})" if study.trials else f"nothing is left of {every}"
+        return f"{study.scenario.name}: {what}, results in {_short(study.results_dir)}\n"
     changed = f", but {printable(describe(study.settings))}" if study.settings else ""
     return (
         f"{study.scenario.name}: {study.scenario.description}{changed}\n"
@@ -179,7 +179,7 @@ def _announcement(study: Study) -> str:
 
 
 def _scenario_notes(study: Study) -> str:
-    """What is not in the scenario's one line, a line each."""
+    """Returns what the scenario's description leaves out, a line each."""
     scenario = study.scenario
     notes = []
     if scenario.churn:
@@ -194,7 +194,7 @@ def _scenario_notes(study: Study) -> str:
 
 
 def _report(study: Study) -> int:
-    """Prints and writes the report if there are rows; returns the exit code. Failed trials are still to be named."""
+    """Prints and writes the report if there are rows; returns the exit code, which failed trials do not change."""
     if not any(study.results_dir.rglob(ROWS_FILE)):
         return 0
     try:
@@ -229,7 +229,7 @@ def _print_report(study: Study) -> None:
 
 
 def _print_best_setting(study: Study, ranked: Sequence[tuple[str, str]]) -> None:
-    """Names the first of methods and settings, the best one first, of which not every trial has failed."""
+    """Prints the best method and setting that did not fail in all trials, given all of them from the best down."""
     stopped = stopped_trials(study.results_dir)
     going: dict[tuple[str, str], bool] = {}
     for trial in study.all_trials:
@@ -241,9 +241,9 @@ def _print_best_setting(study: Study, ranked: Sequence[tuple[str, str]]) -> None
     if best is None:
         print("best setting   none, since all trials have failed\n")
         return
-    asked = study.run_info.own_methods.get(best[0], best[0])
+    method = study.run_info.own_methods.get(best[0], best[0])
     settings = [f"{key}={value}" for key, value in described(best[1]).items()]
-    print(f"best setting   {shlex.join(['--methods', asked, '--set', *settings])}")
+    print(f"best setting   {shlex.join(['--methods', method, '--set', *settings])}")
     print(f"ranked by      {RANKING}\n")
 
 
@@ -257,12 +257,12 @@ def _resume_command(study: Study) -> str:
 
 
 def _quoted(path: Path) -> str:
-    """To be pasted into a shell."""
+    """The path for a shell."""
     return shlex.quote(_short(path))
 
 
 def _short(path: Path) -> str:
-    """Relative if it is below the working directory; in one line."""
+    """The path in one line, relative if it is below the working directory."""
     folder = Path.cwd()
     return printable(path.relative_to(folder) if path.is_relative_to(folder) else path)
 

@@ -1,4 +1,4 @@
-"""A selector for an FL server, without RLlib or Ray: it asks trained policies whom to train, and goes on learning."""
+"""A selector for an FL server, without RLlib or Ray: trained policies select clients, and continue to learn."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ class ClientSelector:
             path: The file; one that is there is replaced at once.
 
         Raises:
-            ValueError: If ``load`` could not read it, as with a sampler of one's own class; nothing is written then.
+            ValueError: If ``load`` could not read it, as with a custom sampler; then nothing is written.
         """
         write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Returns what ``save`` writes; its errors are those of ``save``."""
+        """Returns the content that ``save`` writes; raises the same errors."""
         return pack(self._parts)
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class ClientSelector:
 
     @property
     def reward(self) -> Reward | None:
-        """What accuracies and effects are worth; None where the environment trained in has no such reward."""
+        """The reward of accuracies and effects; None if the environment of the training had another."""
         return self._parts.reward
 
     @property
@@ -166,7 +166,7 @@ class ClientSelector:
     def suggestions(self, reports: Reports, budget_j: float) -> dict[Any, float]:
         """Returns the scores that ``select`` would pick by: each client's P(participate), adjusted by a prior if any.
 
-        Neither learns nor records anything. Arguments and errors are those of ``select``.
+        Neither learns nor records anything. Arguments and errors are as in ``select``.
         """
         observed = observe(self._parts, reports, budget_j)
         prediction = predict(self._parts, self._learn(observed), observed)
@@ -175,7 +175,7 @@ class ClientSelector:
     def select(self, reports: Reports, budget_j: float, *, explore: bool | None = None) -> list[Any]:
         """Selects the clients to train in this round; their summed cost never exceeds the budget.
 
-        Policies first learn from the last round if ``update`` gave it rewards, since these reports show what it led to.
+        Policies first learn from the last round if ``update`` gave it rewards, since these reports show its outcome.
         A client without a policy gets a fresh one. An empty ``reports`` means that all clients have left.
 
         Args:
@@ -223,7 +223,7 @@ class ClientSelector:
         effects: Mapping[Any, float] | None = None,
         rewards: Mapping[Any, float] | float | None = None,
     ) -> None:
-        """Records who trained in the round that ``select`` started, and what it was rewarded with.
+        """Records which clients trained in the round that ``select`` started, and their rewards.
 
         Policies of the clients that are still available learn from it in the next ``select``. Without accuracies,
         effects and rewards nothing is learned. A second call replaces the first.

@@ -18,8 +18,8 @@ _FOLDER = Path(__file__).resolve().parents[2] / "envs"
 def shared(name: str) -> ModuleType:
     """Imports one of the ``SHARED`` modules. Called inside functions only, so that importing a selector needs none.
 
-    Other projects often have a package ``envs``, which then hides ours. It is not imported, since that would run code
-    of its own: the module is loaded from its file instead.
+    Other projects often have a package ``envs``, which then hides ours. It is not imported, since that would run its
+    code: the module is loaded from its file instead.
 
     Args:
         name: The module, without ``envs.``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import fields
 from typing import Any
 
@@ -25,6 +24,7 @@ from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.set_score import SET_WEIGHT
 from bippo_rllib.selection.update_matching import UpdateMatching
+from bippo_rllib.setting_error import did_you_mean
 
 #: What a method without a selector is like, and what to take in its place.
 _CENTRAL = "one central network selects among a fixed set of clients; 'ippo' and 'bippo' have a policy for each"
@@ -88,6 +88,5 @@ def _why_none(method: object) -> str:
     known = ["random", *METHOD_SETTINGS]
     if method in ("ppo", "fppo"):
         return f"method {method!r} has no selector: {_CENTRAL}"
-    close = difflib.get_close_matches(str(method), known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(str(method), known)
     return f"method {method!r} has no selector that can start fresh; choose one of {', '.join(known)}{hint}"

@@ -1,4 +1,4 @@
-"""The last selection: its rewards, and what policies learn from it once it is known what it led to."""
+"""The last selection: its rewards, and what policies learn from it once its outcome is known."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LastRound:
         self.trained[index], self.rewards[index] = True, values
 
     def touches(self, ids: Collection[str]) -> list[str]:
-        """Returns the policies that the round changes: those that have a reward, and those not in ``ids``, which left.
+        """Returns the policies that the round changes: the rewarded ones, and the ones not in ``ids``, which left.
 
         Args:
             ids: Policies of the clients that are available by now.
@@ -72,9 +72,9 @@ class LastRound:
         """Returns one step of training, of the clients that trained and are still available.
 
         Args:
-            policies: The policies; those that are no longer among them are left out.
+            policies: The policies; clients without one any more are left out.
             ids: ``[M]`` policies of the clients that are available by now.
-            observations: ``float32[M, obs_dim]`` what they see.
+            observations: ``float32[M, obs_dim]`` their observations.
         """
         now = {policy_id: i for i, policy_id in enumerate(ids)}
         known = [(i, policy_id) for i, policy_id in enumerate(self.policy_ids) if policy_id in policies.slots]

@@ -14,7 +14,7 @@ def learned(parts: SelectorParts, observed: Observed) -> PolicyTrainer:
 
     Args:
         parts: The selector; unchanged.
-        observed: The available clients: what they observe now is what the last round led to.
+        observed: The available clients, whose observations show the outcome of the last round.
 
     Returns:
         The changed policies alone.
@@ -45,7 +45,7 @@ def learned(parts: SelectorParts, observed: Observed) -> PolicyTrainer:
 
 
 def take_over(trainer: PolicyTrainer, changed: PolicyTrainer) -> None:
-    """Replaces the policies of ``trainer`` that are in ``changed`` by these, and adds those that are new."""
+    """Replaces the policies of ``trainer`` by the ones in ``changed``, and adds new ones."""
     ids = list(changed.policies.slots)
     trainer.add_policies(ids)
     here, there = trainer.policies.slots_of(ids), changed.policies.slots_of(ids)

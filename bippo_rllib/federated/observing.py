@@ -29,7 +29,7 @@ from bippo_rllib.policies.agents import policy_of
 def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed:
     """Reads what a round is selected by.
 
-    Accuracies and numbers of samples are those of FL, with their ranges, only where observations are made of them or a
+    Accuracies and numbers of samples have the ranges of FL only where observations are made of them or a
     reward is known that may be computed of them: in another environment, numbers of these names may be anything.
 
     Raises:

@@ -20,7 +20,7 @@ from bippo_rllib.selection.update_matching import UpdateMatching
 
 @dataclass(frozen=True)
 class Prediction:
-    """What N policies suggest, and what it is adjusted to."""
+    """Suggestions of N policies, and the scores after adjustments."""
 
     log_probs: np.ndarray  #: ``float32[N]`` log pi(participate | s)
     scores: np.ndarray  #: ``[N]`` what the sampler picks by
@@ -34,7 +34,7 @@ def predict(parts: SelectorParts, changed: PolicyTrainer, observed: Observed) ->
 
     Args:
         parts: The selector; unchanged.
-        changed: The policies that take the place of those of the selector, and new ones.
+        changed: Policies that replace the selector's, and new ones.
         observed: The available clients.
 
     Raises:

@@ -108,7 +108,7 @@ def check_names(found: Collection[Any], expected: Collection[str], name: str) ->
     if missing:
         raise ValueError(f"{name} lacks {', '.join(sorted(missing))}")
     if unknown:
-        raise ValueError(f"{name} has {reprlib.repr(sorted(map(str, unknown)))}, which nobody reads")
+        raise ValueError(f"{name} has {reprlib.repr(sorted(map(str, unknown)))}, which nothing reads")
 
 
 def _check_entry(value: Any, field: Field | Optional | Table, name: str) -> None:

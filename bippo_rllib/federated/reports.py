@@ -43,7 +43,7 @@ class ClientReport:
 #: have under ``observation`` what their policies were trained on, beside ``cost_j`` and what a prior reads.
 Reports = Mapping[Any, ClientReport | Mapping[str, Any]]
 
-#: Lowest and highest value of what a ``ClientReport`` holds, and of what is reported after a round.
+#: Lowest and highest values of a ``ClientReport``, and of reports after a round.
 ACCURACY, NUM_SAMPLES, COST_J, LOSS = (0.0, 1.0), (1.0, math.inf), (0.0, math.inf), (0.0, math.inf)
 EFFECT, ANY = (-1.0, 1.0), (-math.inf, math.inf)
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -64,7 +64,7 @@ def numbers(
     *,
     optional: bool = False,
 ) -> np.ndarray:
-    """Returns ``float64[len(clients)]``, what they report under ``key``; NaN where nothing, if ``optional``.
+    """Returns ``float64[len(clients)]``, their reports under ``key``; NaN for missing ones, if ``optional``.
 
     Raises:
         ValueError: If a number is missing, not finite or outside ``limits``; the message names the client.

@@ -1,6 +1,6 @@
 """What a selector's file may hold: types, shapes and ranges of all that is in it.
 
-Held to it is what is written and what is read alike, so that what was saved can be loaded.
+Files are checked when they are written and when they are read, so that a saved selector can be loaded.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ FIELDS: Table = {
     "largest": real(0.0),
     "last_policy_ids": Optional(NAMES),
 }
-#: Of a file that says why there is no selector.
+#: Fields of a file without a selector, which has the reason.
 REFUSAL_FIELDS: Table = {"version": whole(VERSION, VERSION), "refused": TEXT, "steps": _COUNT}
 
 
@@ -141,7 +141,7 @@ class ArrayField:
 
 
 def check_fields(record: Any) -> None:
-    """Checks a selector's record, of a file that says why there is none too.
+    """Checks a selector's record, or the record of a file without a selector.
 
     Raises:
         ValueError: Naming the first entry that it may not have, in one line.

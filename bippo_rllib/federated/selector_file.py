@@ -30,7 +30,7 @@ from bippo_rllib.selection.update_matching import UpdateMatching
 SELECTOR_FILE = "selector.safetensors"
 #: The one metadata key; several would come in random order.
 _KEY = "bippo_rllib"
-#: The array whose shape says how large policies are.
+#: The array whose shape is the policies' size.
 _WEIGHTS = "actor.0.weight"
 _SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds", "set_weight")
 _PRIOR = ("key", "weight", "gain", "only_lowers")
@@ -83,7 +83,7 @@ def pack(parts: SelectorParts) -> bytes:
 
 
 def pack_refusal(reason: str, steps: int = 0) -> bytes:
-    """Returns the file of an algorithm that no selector can stand in for, which says why."""
+    """Returns the file of an algorithm that no selector can replace, with the reason."""
     return _bytes({}, {"refused": reason, "steps": steps})
 
 
@@ -91,7 +91,7 @@ def unpack(path: str | Path) -> SelectorParts:
     """Reads a selector; see ``find`` for what ``path`` may be.
 
     Raises:
-        ValueError: If there is none, it is damaged or it says why it cannot be one, in one line.
+        ValueError: If there is no file, it is damaged or it has no selector, in one line.
     """
     file = find(Path(path))
     record = _read_record(file)
@@ -104,7 +104,7 @@ def find(path: Path) -> Path:
     """The selector's file at ``path``: a file, in a checkpoint, or in the newest whole checkpoint of a trial's folder.
 
     Raises:
-        ValueError: If there is none; the message says what is there.
+        ValueError: If there is none; the message has what was found.
     """
     if path.is_file():
         return path

@@ -28,26 +28,26 @@ from bippo_rllib.selection.update_matching import UpdateMatching
 
 
 def selector_bytes(
-    config: Any, learner: Any, pieces: Sequence[ConnectorV2], steps: int, environment: Any = None
+    config: Any, learner: Any, connectors: Sequence[ConnectorV2], steps: int, environment: Any = None
 ) -> bytes:
-    """Returns the file that ``ClientSelector.load`` reads; where no selector can do the same, one that says why.
+    """Returns the file that ``ClientSelector.load`` reads; if no selector can do the same, a file with the reason.
 
     Args:
         config: The algorithm's ``BippoConfig``.
         learner: Its learner.
-        pieces: Those of the module-to-env pipeline.
+        connectors: Connectors of the module-to-env pipeline.
         steps: Environment steps so far.
         environment: The environment, whose ``config`` may name its reward.
     """
-    own = [piece for piece in pieces if not type(piece).__module__.startswith("ray.rllib.connectors.")]
-    reason = _why_not(config, learner, own)
+    ours = [connector for connector in connectors if not type(connector).__module__.startswith("ray.rllib.connectors.")]
+    reason = _why_not(config, learner, ours)
     if reason:
         reason = (
             f"{reason}, which takes RLlib; ClientSelector has policies, a prior, UpdateMatching and a budget sampler"
         )
         return pack_refusal(reason, steps)
-    *before, sampler = own
-    prior = next((piece for piece in before if isinstance(piece, RepresentativenessPrior)), None)
+    *before, sampler = ours
+    prior = next((connector for connector in before if isinstance(connector, RepresentativenessPrior)), None)
     matching = sampler.set_score
     trained = [policy_id for policy_id in learner.bank.slots if learner.should_module_be_updated(policy_id)]
     try:
@@ -59,7 +59,7 @@ def selector_bytes(
                 settings=PPOSettings.of(config),
                 prior=None if prior is None else replace(prior.prior, key=_key(config, prior.prior.key)),
                 matching=matching if isinstance(matching, UpdateMatching) else None,
-                ranking=next((_ranking(config, piece) for piece in before if piece is not prior), None),
+                ranking=next((_ranking(config, connector) for connector in before if connector is not prior), None),
                 reward=reward_of(environment),
                 explore=config.explore,
                 trains=None if config.policies_to_train is None else trained,
@@ -70,25 +70,25 @@ def selector_bytes(
         return pack_refusal(f"no selector, since {error}", steps)
 
 
-def _why_not(config: Any, learner: Any, own: Sequence[ConnectorV2]) -> str:
+def _why_not(config: Any, learner: Any, ours: Sequence[ConnectorV2]) -> str:
     """Returns what a selector lacks; nothing if it can select and learn as the algorithm does."""
     if not isinstance(learner, BippoLearner):
         return "one central network selects, tied to the clients it was trained with"
     if type(learner) is not BippoLearner:
         return f"the learner is a {type(learner).__name__}"
     if has_env_to_module_connectors(config):
-        return "observations go through pieces of an env-to-module pipeline"
-    kinds = [type(piece) for piece in own]
-    known = kinds == [RepresentativenessPrior, BudgetSamplerConnector] or all(map(_is_ranking, own[:-1]))
-    if kinds[-1:] != [BudgetSamplerConnector] or len(own) > 2 or not known:
-        return f"the selection is a pipeline of {', '.join(map(_name, own))}"
-    if type(own[-1].set_score) not in (type(None), UpdateMatching):
-        return f"the set score is a {type(own[-1].set_score).__name__}"
-    if type(own[-1].sampler) is not BudgetSampler:
-        return f"the sampler is a {type(own[-1].sampler).__name__}"
+        return "observations go through connectors of an env-to-module pipeline"
+    kinds = [type(connector) for connector in ours]
+    known = kinds == [RepresentativenessPrior, BudgetSamplerConnector] or all(map(_is_ranking, ours[:-1]))
+    if kinds[-1:] != [BudgetSamplerConnector] or len(ours) > 2 or not known:
+        return f"the selection is a pipeline of {', '.join(map(_name, ours))}"
+    if type(ours[-1].set_score) not in (type(None), UpdateMatching):
+        return f"the set score is a {type(ours[-1].set_score).__name__}"
+    if type(ours[-1].sampler) is not BudgetSampler:
+        return f"the sampler is a {type(ours[-1].sampler).__name__}"
     if unreachable := [policy_id for policy_id in learner.bank.slots if policy_of(policy_id) != policy_id]:
         return f"policy {unreachable[0]!r} has a # in its name, at which a client's id ends"
-    return _why_no_records(config, own, learner.bank.slots)
+    return _why_no_records(config, ours, learner.bank.slots)
 
 
 def _key(config: Any, key: str) -> str:
@@ -96,32 +96,38 @@ def _key(config: Any, key: str) -> str:
     return "cost_j" if key == config.cost_key else key
 
 
-def _is_ranking(piece: ConnectorV2) -> bool:
+def _is_ranking(connector: ConnectorV2) -> bool:
     """Whether a selector has the same ranking."""
-    if type(piece) is InfoRanking:
-        return piece.candidates is None
-    return type(piece) is oort_connector.OortRanking or (type(piece) is RuleConnector and type(piece.rule) is Cyclic)
+    if type(connector) is InfoRanking:
+        return connector.candidates is None
+    return type(connector) is oort_connector.OortRanking or (
+        type(connector) is RuleConnector and type(connector.rule) is Cyclic
+    )
 
 
-def _ranking(config: Any, piece: Any) -> Ranking:
-    if isinstance(piece, InfoRanking):
-        return ReportRanking(_key(config, piece.score_key), piece.highest_first)
-    return OortRanking(piece.oort) if isinstance(piece, oort_connector.OortRanking) else CyclicRanking(piece.rule)
+def _ranking(config: Any, connector: Any) -> Ranking:
+    if isinstance(connector, InfoRanking):
+        return ReportRanking(_key(config, connector.score_key), connector.highest_first)
+    return (
+        OortRanking(connector.oort)
+        if isinstance(connector, oort_connector.OortRanking)
+        else CyclicRanking(connector.rule)
+    )
 
 
-def _name(piece: ConnectorV2) -> str:
-    name = piece.rule_name if isinstance(piece, SuggestionConnector) else type(piece).__name__
-    set_score = piece.set_score if isinstance(piece, BudgetSamplerConnector) else None
+def _name(connector: ConnectorV2) -> str:
+    name = connector.rule_name if isinstance(connector, SuggestionConnector) else type(connector).__name__
+    set_score = connector.set_score if isinstance(connector, BudgetSamplerConnector) else None
     return name if set_score is None else f"{name} with {type(set_score).__name__}"
 
 
-def _why_no_records(config: Any, own: Sequence[ConnectorV2], policy_ids: Collection[str]) -> str:
+def _why_no_records(config: Any, ours: Sequence[ConnectorV2], policy_ids: Collection[str]) -> str:
     """Returns why a selector, which reads reports and knows clients by their policies, cannot go on with the records.
 
-    These are those of a prior and of update matching.
+    These are records of a prior and of update matching.
     """
-    *before, sampler = own
-    priors = [piece for piece in before if isinstance(piece, RepresentativenessPrior)]
+    *before, sampler = ours
+    priors = [connector for connector in before if isinstance(connector, RepresentativenessPrior)]
     records = [
         ("prior", {p.prior.key} - {config.cost_key}, p.client_of, p.prior.record.get_state()["clients"]) for p in priors
     ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from bippo_rllib.selection.generator import new_generator
 from bippo_rllib.selection.set_score import SetFunction, set_scores, standardised
+from bippo_rllib.setting_error import SettingError
 
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
 BUDGET_TOLERANCE = 1e-9
@@ -71,16 +72,16 @@ class BudgetSampler:
         seed: int | Sequence[int] | np.random.SeedSequence | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
-            raise ValueError(f"sampler strategy is {strategy!r}; choose one of {', '.join(STRATEGIES)}")
+            raise SettingError("sampler strategy", strategy, f"choose one of {', '.join(STRATEGIES)}")
         for name, value in (("epsilon", epsilon), ("epsilon_decay", epsilon_decay), ("epsilon_min", epsilon_min)):
             if not _is_number(value) or not 0.0 <= value <= 1.0:
-                raise ValueError(f"{name} is {value!r}; it must be a number in [0, 1]")
+                raise SettingError(name, value, "it must be a number in [0, 1]")
         if epsilon_decay == 0.0:
-            raise ValueError("epsilon_decay is 0; it must be above 0 (use strategy 'greedy' for no exploration)")
+            raise SettingError("epsilon_decay", 0, "it must be above 0 (use strategy 'greedy' for no exploration)")
         if not _is_number(outside_odds) or not 0.0 <= outside_odds < np.inf:
-            raise ValueError(f"outside_odds is {outside_odds!r}; it must be a finite number of at least 0")
+            raise SettingError("outside_odds", outside_odds, "it must be a finite number of at least 0")
         if not _is_number(set_weight) or not np.isfinite(set_weight):
-            raise ValueError(f"set_weight is {set_weight!r}; it must be a finite number")
+            raise SettingError("set_weight", set_weight, "it must be a finite number")
         self.strategy = strategy
         self.epsilon = float(epsilon)
         self.epsilon_decay = float(epsilon_decay)

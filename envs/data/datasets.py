@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.checks import one_line, one_of
+from envs.checks import one_of, printable
 from envs.dataset_defaults import absolute_data_dir
 from envs.imports import import_name, is_import, own_code
 
@@ -81,7 +81,7 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
     try:
         return _load(name, absolute_data_dir(data_dir))
     except ValueError as error:
-        raise ValueError(one_line(error)) from error
+        raise ValueError(printable(error)) from error
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envs.checks import Shortage
+from envs.checks import SettingError, Shortage
 from envs.imports import import_function, own_code
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ def by_user(dataset: Dataset, num_clients: int) -> tuple[Indices, Indices]:
         ValueError: If users are unknown, fewer than the clients, or without samples in one of the splits.
     """
     if dataset.train_users is None or dataset.test_users is None:
-        raise ValueError(
-            f"partition is 'natural', but dataset {dataset.name} has no train_users and test_users; give its Dataset "
-            "both, or choose another partition"
-        )
+        missing = f"dataset {dataset.name} has no train_users and test_users; give its Dataset both, or choose another"
+        raise SettingError("partition", "natural", missing)
     train, test = dataset.train_users.numpy(), dataset.test_users.numpy()
     users = np.unique(train)
     if len(users) < num_clients:

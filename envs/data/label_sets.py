@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from envs.checks import SettingError
+
 #: Labels a client of each quarter holds in the paper's partition; None for all.
 PAPER_KINDS = (None, 3, 2, 1)
 
@@ -41,10 +43,10 @@ def paper_label_sets(
     if num_classes < 3:
         raise ValueError(
             f"the data set has {num_classes} classes; the paper's partition needs at least 3, "
-            "env.partition=dirichlet_over_labels takes fewer"
+            "partition='dirichlet_over_labels' takes fewer"
         )
     if max(late_labels, default=0) > num_classes:
-        raise ValueError(f"late_labels holds {max(late_labels)}; the data set has {num_classes} classes")
+        raise SettingError("late_labels", tuple(late_labels), f"the data set has {num_classes} classes")
     early = num_clients - len(late_labels)
     kinds = np.array([PAPER_KINDS[4 * client // early] or num_classes for client in range(early)] + [*late_labels])
     available = np.maximum(np.stack([train_available, test_available]), 1e-9)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchvision.datasets import CIFAR10, CIFAR100, MNIST, FashionMNIST
 
-from envs.checks import one_line
+from envs.checks import printable
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Published:
 
     def _warn(self, source: Path, why: str) -> None:
         text = f"{source} is taken for {self.title} without being known as such: {why}"
-        logger.warning("%s", one_line(text))
+        logger.warning("%s", printable(text))
 
 
 _FASHION_CLASSES = (

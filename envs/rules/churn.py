@@ -28,7 +28,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from envs.checks import one_of, whole
+from envs.checks import SettingError, one_of, whole
 from envs.rng import keyed_rng
 
 JOIN, LEAVE = "join", "leave"
@@ -153,7 +153,7 @@ def check_events(events: Sequence[ChurnEvent], num_clients: int, rounds: int) ->
     """
     for event in events:
         if not isinstance(event, ChurnEvent):
-            raise ValueError(f"churn holds {event!r}; it must hold ChurnEvent(round, client, 'join' or 'leave')")
+            raise SettingError("churn", events, "it must hold ChurnEvent(round, client, 'join' or 'leave')")
         one_of(f"kind of {event}", event.kind, (JOIN, LEAVE))
         whole(f"round of {event}", event.round, least=1)
         whole(f"client of {event}", event.client, least=0)

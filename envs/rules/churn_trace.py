@@ -27,7 +27,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.checks import one_line
+from envs.checks import printable
 from envs.rules.churn import JOIN, LEAVE, ChurnEvent
 
 HEADER = ("client", "join_round", "leave_round")
@@ -54,7 +54,7 @@ def read_trace(path: str | os.PathLike[str], num_clients: int) -> tuple[ChurnEve
     Raises:
         ValueError: If the file cannot be read or a line is wrong; the message has file and line number.
     """
-    name = one_line(os.fspath(path))
+    name = printable(os.fspath(path))
     stays = sorted(_read_stays(path, name, num_clients), key=lambda stay: (stay.client, stay.join_round))
     for earlier, later in itertools.pairwise(stays):
         _check_gap(earlier, later, name)

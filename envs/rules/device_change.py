@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envs.checks import positive, whole
+from envs.checks import SettingError, positive, whole
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def check_changes(changes: Sequence[DeviceChange], num_clients: int, rounds: int
     """
     for change in changes:
         if not isinstance(change, DeviceChange):
-            raise ValueError(f"device_changes holds {change!r}; it must hold DeviceChange(round, client, cpu_freq_hz)")
+            raise SettingError("device_changes", changes, "it must hold DeviceChange(round, client, cpu_freq_hz)")
         whole(f"round of {change}", change.round, least=1)
         whole(f"client of {change}", change.client, least=0)
         if change.round > rounds or change.client >= num_clients:

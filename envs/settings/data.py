@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envs.checks import positive, whole
+from envs.checks import SettingError, positive, whole
 from envs.dataset_defaults import DATASET_DEFAULTS, OWN_DATASET_DEFAULTS, DatasetDefaults
 from envs.settings.setting import (
     NATURAL,
@@ -34,12 +34,12 @@ _OF_ONE_SIZE = {"dirichlet_over_clients": "one number, the mean,", "shards": "on
 def _alpha(name: str, value: Any) -> None:
     positive(name, value)
     if value > 1e9:  # beyond it shares differ by rounding alone, and at last the draws overflow
-        raise ValueError(f"{name} is {value!r}; it must be at most 1e9, where all shares are equal")
+        raise SettingError(name, value, "it must be at most 1e9, where all shares are equal")
 
 
 def _sizes_given(settings: Mapping[str, Any]) -> str | None:
     partition = settings["partition"]
-    return None if partition in PARTITIONS else f"is given with partition={partition!r}, which decides on sizes"
+    return None if partition in PARTITIONS else f"partition={partition!r} sets the sizes; leave it out"
 
 
 @dataclass(frozen=True)
@@ -164,21 +164,19 @@ class DataSettings:
 
     def _check_data(self) -> None:
         if self.partition in _OF_ONE_SIZE and isinstance(self.train_samples, tuple):
-            raise ValueError(f"train_samples must be {_OF_ONE_SIZE[self.partition]} with partition={self.partition!r}")
+            expected = f"it must be {_OF_ONE_SIZE[self.partition]} with partition={self.partition!r}"
+            raise SettingError("train_samples", self.train_samples, expected)
         for number_of_labels in self.late_labels:
             whole("late_labels", number_of_labels, least=1)
         if len(self.late_labels) >= self.num_clients:
-            raise ValueError(
-                f"late_labels is for {len(self.late_labels)} clients of {self.num_clients}; leave at least one other"
-            )
+            others = f"it has an entry for all {self.num_clients} clients; leave at least one without"
+            raise SettingError("late_labels", self.late_labels, others)
         for client in self.noisy_clients:
             whole("noisy_clients", client, least=0)
             if client >= self.num_clients:
-                raise ValueError(f"noisy_clients holds {client}; clients go from 0 to {self.num_clients - 1}")
+                raise SettingError("noisy_clients", self.noisy_clients, f"clients go from 0 to {self.num_clients - 1}")
         if len(set(self.noisy_clients)) < len(self.noisy_clients):
-            raise ValueError(f"noisy_clients is {self.noisy_clients}; name each client once")
+            raise SettingError("noisy_clients", self.noisy_clients, "name each client once")
         if self.partition == "shards" and self.client_shards > self.train_sizes[0]:
-            raise ValueError(
-                f"shards_per_client is {self.client_shards} and a client has {self.train_sizes[0]} training samples; "
-                "lower shards_per_client or raise train_samples"
-            )
+            too_few = f"a client has {self.train_sizes[0]} training samples; lower it, or raise train_samples"
+            raise SettingError("shards_per_client", self.client_shards, too_few)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envs.checks import not_negative, number, positive
+from envs.checks import SettingError, not_negative, number, positive
 from envs.rules.device_change import DeviceChange, check_changes
 from envs.settings.presence import PresenceSettings
 from envs.settings.setting import (
@@ -33,27 +33,27 @@ METERS = (FORMULA, "nvml", "rapl")
 def _budget_share(name: str, value: Any) -> None:
     positive(name, value)
     if value > 1.0:
-        raise ValueError(
-            f"{name} is {value}; it is a share, at most 1: did you mean {value:g} %, which is {value / 100:g}?"
+        raise SettingError(
+            name, value, f"it is a share, at most 1: did you mean {value:g} %, which is {value / 100:g}?"
         )
 
 
 def _budget_j(name: str, value: Any) -> None:
     number(name, value)
     if not value >= 0.0:
-        raise ValueError(f"{name} is {value}; it must be at least 0 (math.inf for no limit)")
+        raise SettingError(name, value, "it must be at least 0 (math.inf for no limit)")
 
 
 def _selector_macs(name: str, value: Any) -> None:
     if not isinstance(value, tuple) or len(value) != 2:
-        raise ValueError(f"{name} is {value!r}; it must be two numbers, for each live client and for each that trains")
+        raise SettingError(name, value, "it must be two numbers, for each live client and for each that trains")
     for macs in value:
         not_negative(name, macs)
 
 
 def _nothing_to_charge(settings: Mapping[str, Any]) -> str | None:
     given = settings["selector_macs"] not in ((0, 0), [0, 0])
-    return None if given else "is given without selector_macs, so that nothing is charged"
+    return None if given else "without selector_macs nothing is charged; give both, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class EnergySettings(PresenceSettings):
 
     def _check_devices(self) -> None:
         if self.late_labels and self.cpu_freq_hz is None:
-            raise ValueError("late_labels is given without cpu_freq_hz; say which devices all clients have")
+            raise SettingError("late_labels", self.late_labels, "cpu_freq_hz must be given too, for all clients")
         check_changes(self.device_changes, self.num_clients, self.rounds)
         if self.device_changes and self.energy_meter != FORMULA:
-            raise ValueError(
-                f"device_changes is given with energy_meter={self.energy_meter!r}, which reads the machine that "
-                "trains, whatever a client's cpu_freq_hz is; leave one of them out"
+            meter = (
+                f"energy_meter={self.energy_meter!r} reads the machine that trains, whatever a client's cpu_freq_hz is"
             )
+            raise SettingError("device_changes", self.device_changes, f"{meter}; leave one of them out")
 
 
 def paper_cpu_freq_hz(num_clients: int) -> tuple[float, ...]:

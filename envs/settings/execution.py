@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from envs.checks import number
+from envs.checks import SettingError, number
 from envs.settings.setting import NATURAL, POSITIVE, check_each, choice, documented, or_none, setting, simple
 
 EXECUTORS = ("auto", "serial", "ray")
@@ -13,13 +13,13 @@ EXECUTORS = ("auto", "serial", "ray")
 
 def _text(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"{name} is {value!r}; it must be a text such as 'cpu' or 'cuda:0'")
+        raise SettingError(name, value, "it must be a text such as 'cpu' or 'cuda:0'")
 
 
 def _gpus(name: str, value: Any) -> None:
     number(name, value)
     if not value >= 0 or (value > 1 and value != int(value)):
-        raise ValueError(f"{name} is {value}; it must be a share from 0 to 1 or a whole number")
+        raise SettingError(name, value, "it must be a share from 0 to 1 or a whole number")
 
 
 @documented
@@ -28,7 +28,7 @@ class Execution:
     """Who trains the clients, and with which resources; validated on construction.
 
     Raises:
-        ValueError: If a setting is out of range, or two contradict each other; the message names them.
+        SettingError: If a setting is out of range, or two contradict each other.
     """
 
     executor: str = setting(
@@ -57,9 +57,10 @@ class Execution:
         self._check_execution()
 
     def _check_execution(self) -> None:
-        if self.executor == "serial" and (self.num_actors is not None or self.gpus_per_actor is not None):
-            raise ValueError("num_actors and gpus_per_actor are for executor='ray'; executor='serial' has no actors")
+        for name in ("num_actors", "gpus_per_actor"):
+            if self.executor == "serial" and (value := getattr(self, name)) is not None:
+                raise SettingError(name, value, "executor='serial' has no actors; leave it out, or use executor='ray'")
         if self.executor == "ray" and self.device != "cpu":
-            raise ValueError(
-                f"device is {self.device!r}, but executor='ray' trains on the GPUs that Ray assigns; leave device out"
+            raise SettingError(
+                "device", self.device, "executor='ray' trains on the GPUs that Ray assigns; leave it out"
             )

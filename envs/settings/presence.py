@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from envs.checks import SettingError
 from envs.rules.churn import ChurnEvent, ChurnSchedule, MarkovChurn, ScheduledChurn, check_events
 from envs.rules.churn_trace import read_trace
 from envs.settings.setting import PATH, SHARE, number_or_one_per_client, setting, tuple_of
@@ -48,14 +49,13 @@ class PresenceSettings(TrainingSettings):
         random = [name for name, values in rates.items() if any(values)][:1]
         ways = [name for name in ("churn", "churn_trace") if getattr(self, name)] + random
         if len(ways) > 1:
-            raise ValueError(f"{ways[0]} and {ways[1]} are both given; choose one way to say who joins and leaves")
+            both = f"{ways[1]} is given too; choose one way to set who joins and leaves"
+            raise SettingError(ways[0], getattr(self, ways[0]), both)
         if random:
             leave, come_back = rates.values()
             if not any(leave):
-                raise ValueError(
-                    f"churn_return_rate is {self.churn_return_rate} and churn_leave_rate 0, so that no client leaves "
-                    "and none can return; give both, or neither"
-                )
+                alone = "with churn_leave_rate=0 no client leaves and none can return; give both, or neither"
+                raise SettingError("churn_return_rate", self.churn_return_rate, alone)
             return MarkovChurn(leave, come_back)
         events = self.churn
         if self.churn_trace:

@@ -1,4 +1,4 @@
-"""What a setting of a federation is: default, values, unit, meaning and readers; checks and docs are made of it."""
+"""A setting of a federation: default, values, unit, meaning and readers. Checks and docs use the same object."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from envs.checks import flag, not_negative, one_of, one_per_client, optional_path, positive, share, whole
+from envs.checks import SettingError, flag, not_negative, one_of, one_per_client, optional_path, positive, share, whole
 from envs.imports import check_import, is_import
 
 T = TypeVar("T")
-#: Raises ``ValueError`` for a bad value, given the setting's name, the value and all settings.
+#: Raises ``SettingError`` for a bad value, given the setting's name, the value and all settings.
 Check = Callable[[str, Any, Mapping[str, Any]], None]
-#: Returns why nothing reads a setting under all settings, as the rest of a sentence about it; None if something does.
+#: Returns why nothing reads a setting under the other settings, and what to change; None if something reads it.
 Unread = Callable[[Mapping[str, Any]], str | None]
 _KEY = "setting"
 
@@ -30,7 +30,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known about a setting beside its name and default."""
+    """Properties of a setting beside its name and default."""
 
     kind: Kind
     text: str  #: Its meaning.
@@ -52,7 +52,7 @@ def check_each(config: Any) -> None:
     """Checks each setting of a dataclass's instance.
 
     Raises:
-        ValueError: For a value that it does not take; the message names the setting.
+        SettingError: For the first setting with a value that it cannot have.
     """
     settings = vars(config)
     for name, each in settings_of(config).items():
@@ -74,18 +74,22 @@ def only_with(name: str, *choices: str) -> Unread:
     """A setting that is read only if the setting ``name`` is one of ``choices``."""
     known = " and ".join(map(repr, choices))
     return lambda settings: (
-        None if settings[name] in choices else f"is given with {name}={settings[name]!r}; it goes with {known} only"
+        None
+        if settings[name] in choices
+        else f"with {name}={settings[name]!r} nothing reads it, only with {known}; leave it out"
     )
 
 
 def only_if(name: str) -> Unread:
     """A setting that is read only if the setting ``name`` is given."""
-    return lambda settings: None if settings[name] else f"is given without {name}, and nothing else reads it"
+    return lambda settings: None if settings[name] else f"without {name} nothing reads it; give both, or leave it out"
 
 
 def unless(name: str) -> Unread:
     """A setting that is not read if the setting ``name`` is given."""
-    return lambda settings: f"is given with {name}, which takes its place" if settings[name] is not None else None
+    return lambda settings: (
+        f"{name}, which replaces it, is given too; leave one of them out" if settings[name] is not None else None
+    )
 
 
 def or_none(kind: Kind) -> Kind:
@@ -120,13 +124,13 @@ def tuple_of(what: str) -> Kind:
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
         if not isinstance(value, tuple):
-            raise ValueError(f"{name} is {value!r}; it must be a tuple of {what}")
+            raise SettingError(name, value, f"it must be a tuple of {what}")
 
     return Kind(check, f"a tuple of {what}")
 
 
 def choice(choices: Iterable[str], *, custom: bool = False) -> Kind:
-    """One of some names, or with ``custom`` also ``MODULE:NAME``, a user's own function."""
+    """One of some names, or with ``custom`` also ``MODULE:NAME``, a custom function."""
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
         if custom and is_import(value):

@@ -82,10 +82,7 @@ def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | No
     has = total(parts)
     each = f"{plan.num_actors} x ({Resources(plan.cpus_per_actor, plan.gpus_per_actor)})"
     on_nodes = "" if len(parts) < 2 else f" on {len(parts)} nodes"
-    return (
-        f"the FL actors need {plan.needs} = {each}, {where} has {has}{on_nodes}; "
-        "lower num_actors, cpus_per_actor or gpus_per_actor, or give it more"
-    )
+    return f"the FL actors need {plan.needs} = {each}, {where} has {has}{on_nodes}"
 
 
 def shared_meter(name: str, at_once: int, gpu_share: float) -> str | None:

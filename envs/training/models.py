@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from envs.checks import one_of
+from envs.checks import SettingError, one_of
 from envs.config import FederationConfig
 from envs.imports import import_name, is_import, own_code
 
@@ -221,9 +221,7 @@ _SMALLEST_SIDE = {"digits_cnn": 2, "cnn": 16, "cnn_small_color": 8, "resnet18": 
 def _check_size(name: str, input_shape: tuple[int, ...]) -> None:
     one_of("model", name, _BUILDERS)
     if len(input_shape) != 3:
-        raise ValueError(f"model {name!r} takes images, a sample here is {input_shape}; name your own, MODULE:NAME")
+        raise SettingError("model", name, f"it takes images, not {input_shape}; name a custom one, MODULE:NAME")
     if min(input_shape[1:]) < _SMALLEST_SIDE[name]:
-        raise ValueError(
-            f"model {name!r} needs images of at least {_SMALLEST_SIDE[name]} pixels a side, "
-            f"these are {input_shape[1]}x{input_shape[2]}; choose another model"
-        )
+        needed = f"it needs images of at least {_SMALLEST_SIDE[name]} pixels a side"
+        raise SettingError("model", name, f"{needed}, not {input_shape[1]}x{input_shape[2]}; choose another")

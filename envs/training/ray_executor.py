@@ -246,7 +246,7 @@ def plan_here(execution: Execution) -> ActorPlan | None:
     plan = actor_plan(execution, total(parts))
     where = "the Ray cluster" if group is None else "this trial beside itself (see BippoConfig.env_resources)"
     if plan and (message := refusal(plan, parts, where)):
-        raise ValueError(message)
+        raise ValueError(f"{message}; lower num_actors, cpus_per_actor or gpus_per_actor, or give it more")
     return plan
 
 

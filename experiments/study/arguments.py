@@ -1,4 +1,4 @@
-"""The arguments of ``bippo tune``, and the study they ask for."""
+"""The arguments of ``bippo tune``, and the study that they define."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from experiments.study.help_text import DESCRIPTION, EPILOG
 from experiments.study.loggers import LOGGERS, check_installed
 from experiments.study.recorded_study import study_to_repeat
 from experiments.study.resume import study_to_resume
-from experiments.study.settings import ENV_PREFIX, parse_search, parse_settings, with_absolute_trace
+from experiments.study.search import parse_search
+from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute_trace
 from experiments.study.study import Study, TrialStart
 from experiments.study.transfer import find_sources
 
@@ -39,7 +40,7 @@ _DEFAULT_SAMPLES = 8
 
 
 def parser() -> Parser:
-    """The parser; bad arguments are a ValueError in one line."""
+    """Returns the parser, which raises a ValueError in one line for bad arguments."""
     result = Parser(
         prog="bippo tune",
         description=DESCRIPTION,
@@ -61,29 +62,28 @@ def parser() -> Parser:
         "--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}"
     )
     _add_where(result.add_argument_group("where and how"))
-    _add_execution(result.add_argument_group("who trains the clients; the rows are the same on CPU"))
-    again = result.add_argument_group("a study once more")
+    _add_execution(result.add_argument_group("executor of the clients' training; on CPU, rows are the same"))
+    again = result.add_argument_group("resume or repeat")
     again.add_argument(
         "--resume",
         type=absolute_path,
         metavar="RESULTS_DIR",
-        help="run what is not finished, from the last checkpoints; with --rounds, for so many rounds. Checkpoints are "
-        "pickles, which can run any code: resume only studies from those you trust",
+        help="run unfinished trials from their last checkpoints; with --rounds, for so many rounds. Checkpoints are "
+        "pickles, which can run any code: resume only studies that you trust",
     )
     again.add_argument(
         "--config",
         type=absolute_path,
         metavar=RUN_FILE,
-        help="run what this record of a study says, in a new results folder",
+        help="repeat a recorded study in a new results folder",
     )
     again.add_argument(
-        "--force", action="store_true", help="although what the rows depend on has changed, such as a package"
+        "--force", action="store_true", help="even if something that rows depend on has changed, such as a package"
     )
     again.add_argument(
         "--trust-code",
         action="store_true",
-        help=f"import the methods, models, data sets and meters that {RUN_FILE} names as MODULE:NAME; without it they "
-        "are listed and nothing is run",
+        help=f"import the custom code that {RUN_FILE} names as MODULE:NAME; without it the code is listed and not run",
     )
     return result
 
@@ -114,7 +114,7 @@ def _add_what_to_run(group: Any) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` and `.selection` list "
-        "the keys, `python -m pydoc envs.FederationConfig` those that begin with env.",
+        "the keys, `python -m pydoc envs.FederationConfig` the keys that begin with env.",
     )
     group.add_argument(
         "--callbacks",
@@ -129,8 +129,8 @@ def _add_what_to_run(group: Any) -> None:
         "--init-from",
         type=absolute_path,
         metavar="CHECKPOINT",
-        help="start from policies trained before, with the same clients: a results folder (each trial takes those of "
-        "its method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum",
+        help="start from trained policies of the same clients: a results folder (each trial takes the policies of its "
+        "method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum",
     )
 
 
@@ -168,17 +168,17 @@ def _add_execution(group: Any) -> None:
 
 
 def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
-    """The study that the arguments ask for.
+    """Returns the study that the arguments define.
 
     Raises:
-        ValueError: For what can be seen to be wrong without loading data.
+        ValueError: For an error that shows without loading data.
     """
     if arguments.resume or arguments.config:
         return _recorded(arguments, argv)
     if arguments.force:
-        raise ValueError("--force without --resume or --config: it says that changes since that study do not matter")
+        raise ValueError("--force needs --resume or --config: it ignores changes since the recorded study")
     if arguments.trust_code:
-        raise ValueError(f"--trust-code without --resume or --config: it is about the code that {RUN_FILE} names")
+        raise ValueError(f"--trust-code needs --resume or --config: it is for code that {RUN_FILE} names")
     scenario, settings, search = (
         arguments.scenario,
         with_absolute_trace(parse_settings(arguments.set)),
@@ -223,7 +223,7 @@ def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
 
 
 def _where_and_who(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of a study that do not change its rows; a resumed study takes them anew."""
+    """Keywords of a study that do not change its rows, and so are not recorded."""
     check_installed(arguments.logger)
     return {
         "loggers": distinct("--logger", arguments.logger),
@@ -257,7 +257,7 @@ def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str
     methods = tuple(chain(*arguments.methods) if arguments.methods else _TUNED if tuned else _DEFAULT_METHODS)
     distinct("--methods", [method_name(method) for method in methods])
     for name in methods:
-        if is_import(name):  # imported when everything else is checked, since that may take seconds
+        if is_import(name):  # imported after all other checks, since that may take seconds
             check_import("--methods", name)
             continue
         method = look_up_method(name)

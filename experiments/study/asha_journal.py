@@ -1,4 +1,4 @@
-"""What the scheduler of a search decided, kept in the results folder for a resumed search. Knows nothing of Ray."""
+"""Decisions of a search's scheduler, kept in the results folder for a resumed search. Works without Ray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JOURNAL_FILE = "asha.jsonl"
 
 @dataclass(frozen=True)
 class Decision:
-    """At ``iteration`` a trial had ``value`` and was stopped or not, among those of its ``method`` and ``seed``."""
+    """At ``iteration`` a trial had ``value``, and was stopped or not in comparison with its ``method`` and ``seed``."""
 
     trial: str
     method: str
@@ -27,13 +27,13 @@ _DECISION = TypeAdapter(Decision)
 
 
 def append_decision(path: Path, decision: Decision) -> None:
-    """Adds one line; the newline comes first, so that a line that a kill cut short never spoils the next one."""
+    """Appends one line; the newline comes first, so that a line that a kill cut short does not spoil the next."""
     with path.open("a") as file:
         file.write(f"\n{json.dumps(asdict(decision))}")
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """All decisions, in order; none if there is no file. Lines cut short are left out."""
+    """Returns all decisions in order, none if there is no file; leaves out lines that were cut short."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read_decisions(path: Path) -> list[Decision]:
 
 
 def stopped_trials(results_dir: Path) -> dict[str, int]:
-    """Name of each trial that was stopped early, and the round after which."""
+    """Returns the round after which each trial was stopped early, by its name."""
     decisions = read_decisions(results_dir / JOURNAL_FILE)
     return {decision.trial: decision.iteration for decision in decisions if decision.stop}
 

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a study, found before Ray starts: data, budget, settings, policies, room."""
+"""Checks of a study before Ray starts: data, budget, settings, policies and resources."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from envs.checks import SettingError
 from experiments.own_methods import check_settings_are_taken, find_method
 from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
-from experiments.study.settings import ENV_PREFIX, check_federation_keys, split_settings
+from experiments.study.settings import ENV_PREFIX, as_typed, check_federation_keys, split_settings
 from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 
 if TYPE_CHECKING:
     from envs import FederatedRounds
 
-#: Of ``probing_epochs``, the one setting that some methods leave out.
-_NOT_CHARGED = "is not charged to any of the methods, which select without reports from all clients; leave it out"
+#: Why ``probing_epochs`` is refused, the one setting that some methods leave out.
+_NOT_CHARGED = "no method here is charged for it, since all select without reports of all clients; leave it out"
 
 
 def fitted(study: Study) -> Study:
-    """Returns the study with sizes, clients and budget share that follow from the data where they were not given.
+    """Returns the study with sizes, clients and budget share that fit the data where they were not given.
 
     Raises:
-        ValueError: If nothing fits as long as what was given stays: every shortage, and a ``--set`` that works.
+        ValueError: If nothing fits without changing a given setting; names each shortage, and a ``--set`` that works.
     """
     from envs.config import only_read
     from envs.fitting import NothingFits, fitting_settings
@@ -45,7 +46,7 @@ def fitted(study: Study) -> Study:
         settings = shlex.join(f"{key}={value}" for key, value in fitting.items())
         raise ValueError(f"{shortages}. This fits: --set {settings}") from None
     except ValueError:
-        return study  # the check below says what is wrong, with the methods' settings
+        return study  # ``check_study`` raises a better message
     return replace(study, settings={**study.settings, **{f"{ENV_PREFIX}{name}": v for name, v in changes.items()}})
 
 
@@ -53,7 +54,7 @@ def check_study(study: Study) -> None:
     """Builds the configuration of every trial and the federation of every seed, and runs nothing.
 
     Raises:
-        ValueError: For the first thing that is wrong, in one line.
+        ValueError: For the first problem, in one line.
     """
     # Ray's workers look into this folder before all others.
     if message := what_is_in_the_way([os.getcwd(), *sys.path]):
@@ -76,7 +77,7 @@ def check_study(study: Study) -> None:
 
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
-    """The study's settings with those of one draw, for all methods and the first seed."""
+    """Checks the study's settings with those of one draw, for all methods and the first seed."""
     from experiments.study.trial import study_config
 
     try:
@@ -87,30 +88,30 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     except ValueError as error:
         if not draw:
             raise
-        raise ValueError(f"--search draws {describe(draw)}: {error}") from None
+        raise ValueError(f"--search draws {describe(draw)}: {as_typed(error)}") from None
 
 
 def _federations(study: Study, draw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the settings that each method's federation reads, once where several have the same."""
+    """Returns the distinct settings that the methods' federations read."""
     from envs.config import only_read
     from experiments.study.selector_macs import with_selector
     from experiments.study.trial import study_config
 
     settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
-    asked = [
+    needed = [
         with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
         for method in study.methods
     ]
-    _check_read(split_settings({**study.settings, **draw})[1], asked)
+    _check_read(split_settings({**study.settings, **draw})[1], needed)
     found: list[dict[str, Any]] = []
-    for federation in map(only_read, asked):
+    for federation in map(only_read, needed):
         if federation not in found:
             found.append(federation)
     return found
 
 
 def _made(study: Study, federations: Sequence[Mapping[str, Any]], seed: int) -> FederatedRounds:
-    """Makes the environments of a seed; returns one of them."""
+    """Builds the environments of a seed; returns the last."""
     import envs
     from envs.training.executor import check_device
 
@@ -121,14 +122,14 @@ def _made(study: Study, federations: Sequence[Mapping[str, Any]], seed: int) -> 
 
 
 def _check_read(given: Mapping[str, Any], federations: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses what a user gave for the federation and what none of the methods' federations reads."""
+    """Refuses settings of the federation that a user gave and none of the methods' federations reads."""
     from envs.config import unread
 
     without = [unread(each) for each in federations]
-    for name in given:
+    for name, value in given.items():
         reasons = [
             left_out.get(name) if name in each else _NOT_CHARGED
             for left_out, each in zip(without, federations, strict=True)
         ]
         if all(reasons):
-            raise ValueError(f"{name} {reasons[0]}")
+            raise SettingError(name, value, str(reasons[0]))

@@ -1,4 +1,4 @@
-"""Kinds of clients: what tells those of a federation apart."""
+"""Kinds of clients, by what differs among the clients of a federation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from experiments.results.naming import pluralize
 if TYPE_CHECKING:
     from envs import FederatedRounds
 
-#: Numbers of labels, and CPU frequencies, that are worth a curve each; more are a mixture.
+#: Most different numbers of labels, or CPU frequencies, that get a curve each.
 MOST_VALUES = 6
 NOISY = "noisy"
 
 
 def kinds_of(env: FederatedRounds) -> dict[str, frozenset[int]]:
-    """Clients of each kind, by frequency at the start; see ``client_kinds``."""
+    """Returns the clients of each kind, by their frequencies at the start; see ``client_kinds``."""
     config = env.config
     return client_kinds([len(labels) for labels in env.labels], config.start_freq_hz, config.mislabelled_clients)
 
@@ -24,7 +24,7 @@ def kinds_of(env: FederatedRounds) -> dict[str, frozenset[int]]:
 def client_kinds(
     num_labels: Sequence[int], cpu_freq_hz: Sequence[float], noisy: Collection[int] = ()
 ) -> dict[str, frozenset[int]]:
-    """Clients by how many labels they hold and how fast they are, and those with wrong labels once more.
+    """Groups clients by number of labels and CPU frequency, and those with wrong labels also as ``noisy``.
 
     Args:
         num_labels: Of each client.
@@ -32,8 +32,8 @@ def client_kinds(
         noisy: Clients with wrong labels.
 
     Returns:
-        Name, such as ``3_labels_700_MHz`` -> clients. What is the same for all clients, or different for more than a
-        few, is in no name.
+        Clients by the name of their kind, such as ``3_labels_700_MHz``. A property that is the same for all clients,
+        or has more than a few values, is in no name.
     """
     labels = _unless_mixed([pluralize(number, "label").replace(" ", "_") for number in num_labels])
     speeds = _unless_mixed([f"{freq / 1e6:.0f}_MHz" for freq in cpu_freq_hz])

@@ -1,4 +1,4 @@
-"""What ``bippo tune --help`` says around the flags, in lines of at most 80 columns."""
+"""Text of ``bippo tune --help`` around the flags, at most 80 columns wide."""
 
 DESCRIPTION = """\
 Trains the clients of a simulated federation under an energy budget per round,

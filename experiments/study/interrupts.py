@@ -1,4 +1,4 @@
-"""SIGTERM, which batch systems, ``ray job stop`` and ``kill`` send, ends a command as Ctrl-C does."""
+"""Signals: SIGTERM, which batch systems, ``ray job stop`` and ``kill`` send, ends a command as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 @contextmanager
 def signals_restored() -> Iterator[None]:
-    """Gives SIGINT and SIGTERM the handlers back that they had before the body.
+    """Restores the handlers of SIGINT and SIGTERM after the body.
 
-    Ray sets others: one of its own when it starts, and the system's, which ends the process, when it shuts down.
+    Ray replaces them when it starts, and sets the system's, which end the process, when it shuts down.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -30,7 +30,7 @@ def terminate_as_interrupt() -> None:
 
 
 def interrupt_main_thread() -> None:
-    """Sends the main thread a SIGTERM, from another one; in the background of a shell, SIGINT may be ignored."""
+    """Sends the main thread a SIGTERM from another thread; SIGINT may be ignored in a shell's background."""
     if hasattr(signal, "pthread_kill"):  # wakes it from whatever it waits for
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
     else:
@@ -38,12 +38,12 @@ def interrupt_main_thread() -> None:
 
 
 def ignore_interrupts() -> None:
-    """Ignores both signals, so that a second one leaves nothing half ended and nothing unsaid."""
+    """Ignores both signals, so that a second one does not cut the end of the study short."""
     _handle(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM)
 
 
 def _handle(handler: Any, *numbers: signal.Signals) -> None:
-    """Python lets only the main thread say what signals do."""
+    """Sets a handler in the main thread; Python allows it in no other."""
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
             signal.signal(number, handler)

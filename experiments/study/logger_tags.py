@@ -1,4 +1,4 @@
-"""What loggers show of a round: RLlib's result in groups that a person finds."""
+"""Tags under which loggers show a round: RLlib's result in named groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ray.tune.utils import flatten_dict
 
 #: Key of ``RowCallback``'s counts by kind of client.
 TRAINED_BY_KIND = "trained_by_kind"
-#: Everything that is in no other group.
+#: The group of all other numbers.
 REST = "rllib"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -26,8 +26,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 _GROUP_OF = {key: group for group, keys in GROUPS.items() for key in keys}
 
-#: The first that fits takes the place of a key's beginning. What ``env_runners/selection`` has beside suggestions are
-#: the row's numbers once more.
+#: Replacements of a key's beginning; the first that matches counts. Beside suggestions, ``env_runners/selection``
+#: repeats the row's numbers.
 _PREFIXES: Mapping[str, str] = {
     "env_runners/selection/suggestion_": "selection/suggestion_",
     "env_runners/selection/": "",
@@ -35,7 +35,7 @@ _PREFIXES: Mapping[str, str] = {
     "learners/__all_modules__/": "learning/",
     "learners/": "learning/",
 }
-#: No curves: the step itself, constants, and what Tune's loggers leave out.
+#: Keys without a curve: the step itself, constants, and what Tune's loggers leave out.
 _BOOKKEEPING = {
     *("round", "seed", "episode_over", "done", "config", "pid", "timestamp"),
     *("training_iteration", "time_total_s", "iterations_since_restore", "num_training_step_calls_per_iteration"),
@@ -43,7 +43,7 @@ _BOOKKEEPING = {
 
 
 def grouped(result: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a result by tag, ``group/name``; NaN, as for a loss in a round without an update, is left out."""
+    """Returns the numbers of a result by tag, ``group/name``, without NaN, such as a loss in a round without update."""
     numbers = {}
     curves = {key: value for key, value in result.items() if key not in _BOOKKEEPING}  # without the configuration
     for key, value in flatten_dict(curves, delimiter="/").items():
@@ -54,7 +54,7 @@ def grouped(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def tag_of(key: str) -> str:
-    """The tag of a flat key of a result; empty where it is not shown."""
+    """Returns the tag of a flat key of a result; empty for a key that is not shown."""
     if key.partition("/")[0] in _BOOKKEEPING:
         return ""
     if group := _GROUP_OF.get(key):

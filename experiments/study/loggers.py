@@ -1,4 +1,4 @@
-"""Where a study's numbers go beside its rows: TensorBoard always, MLflow and Weights & Biases if asked for."""
+"""Loggers of a study beside its rows and TensorBoard: MLflow and Weights & Biases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from experiments.cli import one_line
 
-#: Names of ``--logger``, which are those of the packages.
+#: Values of ``--logger``, which are names of packages.
 LOGGERS = ("mlflow", "wandb")
 MLFLOW_FILE = "mlflow.db"
-#: Key of a result's list of the rounds that it stands for, each with its numbers by tag.
+#: Key of a result's list of the rounds that it summarises, each with its numbers by tag.
 POINTS = "points"
 _PROJECT = "bippo"
 _MLFLOW_BATCH = 1_000  # The most metrics that MLflow takes at once.
@@ -25,7 +25,7 @@ def check_installed(loggers: Sequence[str]) -> None:
     """Refuses a logger whose package is missing.
 
     Raises:
-        ValueError: Naming it and how to get it.
+        ValueError: With the command that installs it.
     """
     for name in loggers:
         if importlib.util.find_spec(name) is None:
@@ -33,10 +33,10 @@ def check_installed(loggers: Sequence[str]) -> None:
 
 
 def check_reachable(loggers: Sequence[str], results_dir: Path) -> None:
-    """Refuses a logger that cannot be written to, such as one that nobody has logged in to.
+    """Refuses a logger that cannot be written to, such as one without a login.
 
     Raises:
-        ValueError: Naming it and what it says itself.
+        ValueError: With the message of the package.
     """
     for name, callback in zip(loggers, new_loggers(loggers, results_dir), strict=True):
         try:
@@ -46,10 +46,10 @@ def check_reachable(loggers: Sequence[str], results_dir: Path) -> None:
 
 
 def new_loggers(loggers: Sequence[str], results_dir: Path) -> list[Any]:
-    """Ray Tune's callbacks for the named loggers.
+    """Returns Ray Tune's callbacks for the named loggers.
 
-    MLflow takes ``$MLFLOW_TRACKING_URI``, or else a database in the results folder; Weights & Biases its own
-    environment variables, ``$WANDB_PROJECT`` being ``bippo`` by default.
+    MLflow writes to ``$MLFLOW_TRACKING_URI``, or else to a database in the results folder; Weights & Biases reads its
+    own environment variables, where ``$WANDB_PROJECT`` is ``bippo`` by default.
     """
     make = {"mlflow": _mlflow, "wandb": _wandb}
     return [make[name](results_dir) for name in loggers]
@@ -72,7 +72,7 @@ def _mlflow(results_dir: Path) -> Any:
             for start in range(0, len(metrics), _MLFLOW_BATCH):
                 client.log_batch(self._trial_runs[trial], metrics[start : start + _MLFLOW_BATCH])
 
-    logging.getLogger("mlflow").setLevel(logging.WARNING)  # else it tells of every table of a new database
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # else it logs every table of a new database
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{results_dir / MLFLOW_FILE}"
     return MLflow(uri, experiment_name=results_dir.name)
 
@@ -87,8 +87,8 @@ def _wandb(results_dir: Path) -> Any:
             for step, numbers in result[POINTS]:
                 super().log_trial_result(step, trial, {**numbers, "training_iteration": step})
 
-    # A Ray worker writes the runs, and need not have this process's environment. Its folder is Ray's, which is copied
-    # before the last of a run is written.
+    # A Ray worker writes the runs, whose environment may differ from this process's, and whose folder Ray copies before
+    # a run has ended.
     return Wandb(
         os.environ.get("WANDB_PROJECT") or _PROJECT,
         group=results_dir.name,

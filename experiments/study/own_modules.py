@@ -1,4 +1,4 @@
-"""A user's own modules that a study runs, with what those import beside them: found and hashed, never imported."""
+"""Custom modules that a study runs, with the modules beside them that they import: hashed, never imported."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def own_modules(study: Study) -> dict[str, str]:
-    """Returns the SHA-256 of each module of a user's that the study runs, and of what those import beside them.
+    """Returns the SHA-256 of each custom module that the study runs, and of the modules beside them that they import.
 
-    Nothing is imported. A module that is not found is left out; importing it says so.
+    Nothing is imported. A module that is not found is left out; importing it raises an error.
     """
     fields = [f"{ENV_PREFIX}{name}" for name in OWN_CODE_FIELDS]
     settings = [{**study.settings, **draw}.get(field) for draw in study.draws for field in fields]
@@ -34,7 +34,7 @@ def own_modules(study: Study) -> dict[str, str]:
 
 
 def _collect(module: str, files: dict[str, Path]) -> None:
-    """Adds a module, the packages it lies in, and all that they import of the same folder or package."""
+    """Adds a module, its packages, and all modules of the same folder or package that they import."""
     waiting = [module]
     root = _root(module)
     while waiting and root is not None:
@@ -45,7 +45,7 @@ def _collect(module: str, files: dict[str, Path]) -> None:
 
 
 def _root(module: str) -> Path | None:
-    """The folder whose code is taken for the user's: where the module lies; its package alone if it is installed."""
+    """The folder whose code counts as custom: the module's; only its package if it is installed."""
     spec = PathFinder.find_spec(module.partition(".")[0])
     path = None if spec is None else _file_of(spec)
     if path is None:
@@ -58,7 +58,7 @@ def _root(module: str) -> Path | None:
 
 
 def _located(module: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """Each package that a module lies in and the module itself, with their files, as far as they lie below ``root``."""
+    """The packages of a module and the module itself, with their files, as far as they are below ``root``."""
     parts, where = module.split("."), None
     for length in range(1, len(parts) + 1):
         name = ".".join(parts[:length])
@@ -81,13 +81,13 @@ def _file_of(spec: ModuleSpec) -> Path | None:
 
 
 def _imported(name: str, path: Path) -> list[str]:
-    """Names of modules that the source of a module imports, anywhere in it, and of what may be modules."""
+    """Names that the source of a module imports anywhere, which may be modules or names in them."""
     if path.suffix != ".py":
         return []
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return []  # importing it says what is wrong
+        return []  # importing it raises an error
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     found = []
     for node in ast.walk(tree):

@@ -1,10 +1,11 @@
-"""Where a study's trials and their FL actors go: how many side by side, and what each reserves."""
+"""How many trials of a study run side by side, and which resources each reserves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from envs.checks import SettingError
 from envs.settings.energy import FORMULA
 from envs.settings.execution import Execution
 from envs.training.actor_plan import Resources, actor_plan, fitting, refusal, shared_meter, total
@@ -13,19 +14,19 @@ from experiments.study.study import Study
 
 @dataclass(frozen=True)
 class Placement:
-    """What trials reserve."""
+    """How trials run, and what each reserves."""
 
     side_by_side: int  #: Trials at a time.
-    execution: Execution  #: Who trains, with everything decided.
+    execution: Execution  #: Who trains, with no value left open.
     bundles: list[dict[str, float]] = field(default_factory=list)  #: One per FL actor of a trial.
-    gpu_share: float = 0.0  #: Of a trial that trains on a GPU itself.
+    gpu_share: float = 0.0  #: Share of a GPU of a trial that trains on one without actors.
 
 
 def place(study: Study, nodes: Sequence[Resources]) -> Placement:
-    """How a study's trials fit onto ``nodes``.
+    """Returns how a study's trials fit onto ``nodes``.
 
     Raises:
-        ValueError: If not even one trial fits (the message says what it needs and what there is), or the energy meter
+        ValueError: If not even one trial fits; the message has what it needs and what is available. If the energy meter
             would count several trainings as one.
     """
     has, execution = total(nodes), study.placed_execution
@@ -33,13 +34,13 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     plan = actor_plan(execution, has, wanted)
     if plan is None:
         if execution.device.startswith("cuda:") and execution.device != "cuda:0":
-            raise ValueError(f"device is {execution.device}; Ray gives each trial a GPU, its only one: use cuda")
+            raise SettingError("device", execution.device, "Ray gives each trial one GPU, its only one: use cuda")
         side_by_side = max(1, min(wanted, int(has.cpus)))
         gpu_share = min(1.0, has.gpus / side_by_side) if execution.device.startswith("cuda") else 0.0
         _check_meter(study, side_by_side, gpu_share)
         return Placement(side_by_side, Execution("serial", device=execution.device), gpu_share=gpu_share)
     if message := refusal(plan, nodes, "the Ray cluster"):
-        raise ValueError(message)
+        raise ValueError(f"{message}; lower --num-actors, --cpus-per-actor or --gpus-per-actor, or give it more")
     decided = replace(execution, executor="ray", **asdict(plan))
     side_by_side = min(wanted, fitting(plan, nodes) // plan.num_actors)
     _check_meter(study, side_by_side * plan.num_actors, plan.gpus_per_actor)

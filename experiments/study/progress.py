@@ -15,6 +15,7 @@ from ray import tune
 
 from envs.config import config_from
 from experiments.results.naming import pluralize
+from experiments.study.failure import stopped_by_full_disk
 from experiments.study.settings import split_settings
 
 _TERMINAL_INTERVAL_S = 0.5
@@ -23,13 +24,13 @@ _FIRST_INTERVAL_S = 3.0
 _STARTING = "starting"
 _WORKER = "a worker to start"
 _NEXT_ROUND = "the next round"
-#: After so long without a start, a round or an end, the line about the study says so.
+#: After so many seconds without a start, a round or an end, the line about the study shows it.
 _QUIET_S = 120.0
 
 
 @dataclass
 class TrialProgress:
-    """Where one trial stands."""
+    """Progress of one trial."""
 
     name: str
     round: int = 0
@@ -41,7 +42,7 @@ class TrialProgress:
 
 
 def trial_line(trial: TrialProgress, rounds: int, width: int) -> str:
-    """For example ``bippo-seed7   round  41/100   accuracy 0.812   151.7 J``, or the state before the first round."""
+    """Returns, for example, ``bippo-seed7   round  41/100   accuracy 0.812   151.7 J``, or the state before a round."""
     if not trial.round:
         waiting = f"waiting for {trial.waiting_for}" if trial.state == _STARTING else trial.state
         return f"  {trial.name:<{width}}   {waiting}"
@@ -59,10 +60,10 @@ def overall_line(
     waiting_for: str = "",
     until_first_row: tuple[int, float] = (0, 0.0),
 ) -> str:
-    """For example ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``.
+    """Returns, for example, ``trials 2/6 done   rounds 312/600 (52 %)   elapsed 0:51   about 0:47 left``.
 
-    While no trial is running it ends with what they wait for. Rounds and seconds ``until_first_row``, of the start
-    and of an earlier run, say nothing about the rounds to come.
+    While no trial is running it ends with what they wait for. The time left is estimated without the rounds and seconds
+    ``until_first_row``, of an earlier run and of the start.
     """
     share, rounds, seconds = done_rounds / all_rounds, done_rounds - until_first_row[0], elapsed_s - until_first_row[1]
     is_known = rounds > 0.02 * all_rounds and seconds > 0.0
@@ -75,7 +76,7 @@ def overall_line(
 
 
 def before_first_row(config: Mapping[str, Any]) -> str:
-    """What a trial whose worker has started does first, such as ``round 0, in which all 20 clients train``."""
+    """Returns what a trial does first, such as ``round 0, in which all 20 clients train``."""
     trial = config["trial"]
     if trial["resume_from"]:
         return "its next round"
@@ -91,16 +92,22 @@ def _clock(seconds: float) -> str:
 
 
 class Progress(tune.Callback):
-    """Shows trials while Tune runs them and keeps what the end of the study needs to know.
+    """Shows trials while Tune runs them.
 
-    Finished trials leave one line each. On a terminal the running ones are redrawn below in place; elsewhere a line
-    about the whole study appears after 3 s and then every 15 s.
+    Prints one line for each finished trial. On a terminal, running trials are redrawn below in place; elsewhere a line
+    about the whole study is printed after 3 s and then every 15 s.
+
+    Attributes:
+        warmup_energy_j: Energy of round 0, in joules, by trial.
+        disk_full: Whether a trial has failed because the disk is full.
+        trials: Progress by trial.
     """
 
     def __init__(
         self, rounds: int, num_trials: int, name_width: int, out: TextIO, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.warmup_energy_j: dict[str, float] = {}
+        self.disk_full = False
         self.trials: dict[str, TrialProgress] = {}
         self._tune_trials: list[Any] = []
         self._rounds, self._num_trials = rounds, num_trials
@@ -132,21 +139,22 @@ class Progress(tune.Callback):
         self._say(f"{name}: {warning}" for warning in result.get("meter_warnings", ()))
 
     def on_trial_complete(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
-        """Says that the trial is done, or was stopped early."""
+        """Shows that the trial is done, or was stopped early."""
         shown = self._of(trial)
         self._finish(shown, "done" if shown.round >= self._rounds else "stopped early")
 
     def on_trial_error(self, iteration: int, trials: Sequence[Any], trial: Any, **info: Any) -> None:
-        """Says that the trial has failed."""
+        """Shows that the trial has failed, and notices a full disk."""
+        self.disk_full = self.disk_full or stopped_by_full_disk(trial)
         self._finish(self._of(trial), "FAILED")
 
     def on_step_end(self, iteration: int, trials: Sequence[Any], **info: Any) -> None:
-        """Draws again if the last time is long enough ago."""
+        """Draws again after the interval."""
         if self._clock() - self._drawn_at >= self._interval_s:
             self._draw()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What Tune stores of its callbacks; neither a stream nor live trials can be stored."""
+        """Overrides pickling, which Tune does: neither a stream nor live trials can be pickled."""
         return {**self.__dict__, "_out": None, "_tune_trials": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -159,12 +167,12 @@ class Progress(tune.Callback):
                 shutil.copytree(trial.local_path, trial.storage.trial_fs_path, dirs_exist_ok=True)
 
     def close(self) -> None:
-        """Takes the live table away."""
+        """Removes the live table."""
         self._erase()
         self._out.flush()
 
     def _of(self, trial: Any) -> TrialProgress:
-        """The trial, something new of which is known."""
+        """The progress of a trial that has just changed."""
         self._moved_at = self._clock()
         return self.trials.setdefault(str(trial), TrialProgress(str(trial)))
 
@@ -191,7 +199,7 @@ class Progress(tune.Callback):
         columns, screen = shutil.get_terminal_size()
         wide = len(overall) >= columns
         last = [part.strip() for part in overall.rpartition("   ")[::2]] if wide else [overall]
-        room = max(1, screen - 2 - len(last))  # what has scrolled off cannot be erased
+        room = max(1, screen - 2 - len(last))  # lines that scrolled off cannot be erased
         lines = [trial_line(t, self._rounds, self._width) for t in running[:room]]
         lines += [f"  and {len(running) - room} more"] * (len(running) > room)
         lines += last

@@ -1,4 +1,4 @@
-"""Ends a study whose Ray is gone, for which Tune would wait: for ever without its raylet, a minute without its GCS."""
+"""Ends a study whose Ray has died; Tune would wait for ever for its raylet, and a minute for its GCS."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from experiments.study.interrupts import interrupt_main_thread
 
 _INTERVAL_S = 5.0
-#: How long the GCS may not answer. After a minute Ray itself ends the process, and no line of ours would be the last.
+#: Seconds without an answer of the GCS. After 60, Ray ends the process itself, without a message of ours.
 _PATIENCE_S = 30.0
-#: How long the main thread has to react; one that waits for the GCS does not.
+#: Seconds that the main thread has to react; it does not while it waits for the GCS.
 _GRACE_S = 12.0
 
 
@@ -26,7 +26,7 @@ def ray_watched(last_words: Callable[[ConnectionError], object]) -> Iterator[Non
         last_words: Called if the body cannot be interrupted; the process then ends with exit code 1.
 
     Raises:
-        ConnectionError: If Ray is gone.
+        ConnectionError: If Ray has died.
     """
     watch = RayWatch(last_words)
     watch.start()
@@ -43,13 +43,13 @@ def ray_watched(last_words: Callable[[ConnectionError], object]) -> Iterator[Non
 
 
 class RayWatch(threading.Thread):
-    """Looks for Ray now and then, and interrupts the main thread when it is gone.
+    """Checks for Ray every few seconds, and interrupts the main thread when it has died.
 
     Args:
         last_words: As of ``ray_watched``.
 
     Attributes:
-        reason: Why Ray is gone, in one line; empty while it is there.
+        reason: Why Ray counts as dead, in one line; empty while it runs.
     """
 
     def __init__(self, last_words: Callable[[ConnectionError], object]) -> None:
@@ -59,7 +59,7 @@ class RayWatch(threading.Thread):
         self._answered_at = time.monotonic()
 
     def run(self) -> None:
-        """Looks until Ray is gone or the watch ends."""
+        """Checks until Ray has died or the watch ends."""
         while not self._ended.wait(_INTERVAL_S):
             self.look()
             if self.reason and not self._ended.is_set():
@@ -74,7 +74,7 @@ class RayWatch(threading.Thread):
         self._ended.set()
 
     def look(self) -> None:
-        """Sets ``reason`` if Ray is gone by now."""
+        """Sets ``reason`` if Ray has died."""
         import ray
 
         if self.reason or not ray.is_initialized():
@@ -105,5 +105,5 @@ def _is_alive(node_id: str) -> bool:
 
     try:
         return all(node["Alive"] for node in ray.nodes() if node["NodeID"] == node_id)
-    except Exception:  # Ray raises bare exceptions; what is wrong will be seen at the next look
+    except Exception:  # Ray raises bare exceptions; the next check will tell
         return True

@@ -1,4 +1,4 @@
-"""What the configurations of a study's methods say, for run.json: networks, and the settings they start from."""
+"""Networks and initial settings of a study's methods, for run.json."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
     from experiments.study.study import Study
 
-#: Settings of BippoConfig that change what is shown or where it runs, and no row.
+#: Settings of BippoConfig that change no row.
 _NO_NUMBERS = ("per_policy_metrics", "env_bundles")
 
 
 def networks(study: Study) -> dict[str, list[SelectorNetwork | None]]:
-    """Returns what each method trains in each of the study's draws, by the method's name in rows.
+    """Returns the networks of each method in each of the study's draws, by the method's name in rows.
 
-    Methods that cannot be made are left out; their trials say why.
+    Methods whose configuration raises an error are left out; their trials raise it again.
     """
     from experiments.study.selector_macs import network_of
     from experiments.study.trial import study_config
@@ -38,7 +38,7 @@ def method_settings(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the settings that each method starts from, before those of the study, by its name in rows.
 
     Args:
-        methods: As in ``--methods``; those that cannot be made are left out.
+        methods: As in ``--methods``; methods whose configuration raises an error are left out.
     """
     quiet()  # RLlib warns of methods that train no policy
     found = {}
@@ -57,7 +57,7 @@ def _settings_of(name: str) -> dict[str, Any]:
 
 
 def _deciding(config: BippoConfig) -> set[str]:
-    """BIPPO's own settings, and those of RLlib's that its update goes by."""
+    """Names of BIPPO's settings, and of RLlib's settings of the update."""
     from ray.rllib.algorithms.ppo import PPOConfig
 
     from bippo_rllib.rllib_settings import HONOURED
@@ -67,7 +67,7 @@ def _deciding(config: BippoConfig) -> set[str]:
 
 
 def _named(value: Any) -> Any:
-    """Code by its name, and objects by that of their class: their texts may hold addresses."""
+    """The value with code as its name and objects as the names of their classes, as texts may contain addresses."""
     if isinstance(value, type | type(_named)):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, dict):

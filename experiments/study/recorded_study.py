@@ -1,4 +1,4 @@
-"""A study as its run.json records it, to be resumed or repeated, and what has changed since."""
+"""A study as recorded in its run.json, to be resumed or repeated, and what has changed since."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
 from experiments.study.own_modules import own_modules
 from experiments.study.recorded_methods import method_settings
-from experiments.study.settings import check_recorded
+from experiments.study.search import check_recorded
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 
@@ -31,18 +31,18 @@ def recorded_study(
     trust_code: bool = False,
     **where_and_who: Any,
 ) -> Study:
-    """The study that ``record`` tells of, from its beginning, in the folder ``record``.
+    """Returns a recorded study, from its beginning, with the folder ``record``.
 
     Args:
         record: Folder of the study, or its run.json.
-        data_dir: Where the data lies now, if it has moved.
-        force: Although the scenario, a churn trace, a package, a method's settings or a user's own module has changed.
-        trust_code: Although the record names code to import that is not this project's.
+        data_dir: Folder of the data, if it has moved.
+        force: Ignores that the scenario, a churn trace, a package, a method's settings or a custom module has changed.
+        trust_code: Allows custom code that the record names.
         **where_and_who: Fields of ``Study`` that are not recorded, since rows do not depend on them.
 
     Raises:
-        ValueError: If there is no readable record, it names code that is not trusted, or something the study depends on
-            has changed.
+        ValueError: If there is no readable record, it names custom code that is not trusted, or something that rows
+            depend on has changed.
     """
     try:
         info = load_run_info(record)
@@ -79,24 +79,24 @@ def recorded_study(
     differences = _differences(info, study)
     if differences and not force:
         raise ValueError(
-            f"{record} was made with something else: {'; '.join(differences)}. Rows before and now would not "
-            "belong together; go on all the same with --force"
+            f"{record} was made with something else: {'; '.join(differences)}. New rows would not belong to the "
+            "old ones; --force runs the study all the same"
         )
     made_with = [f"the record was made with something else: {'; '.join(differences)}"] if differences else []
     return replace(study, notes=(*made_with, *_other_commit(info)))
 
 
 def study_to_repeat(record: Path, results_dir: Path | None, command: str, **arguments: Any) -> Study:
-    """A new study of what a run.json records.
+    """Returns a new study that repeats a recorded one.
 
     Args:
-        record: The file, or the folder that holds it.
+        record: The run.json, or its folder.
         results_dir: As in ``new_results_dir``.
-        command: As a user would type it again.
+        command: The command line of the new study.
         **arguments: Of ``recorded_study``.
 
     Raises:
-        ValueError: As ``recorded_study``, and if policies it started from have changed.
+        ValueError: As ``recorded_study``, and if policies that the study started from have changed.
     """
     study = recorded_study(record, **arguments)
     for source in study.sources.values():
@@ -106,7 +106,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
 
 
 def _differences(info: RunInfo, study: Study) -> list[str]:
-    """What rows depend on and is not as it was, a phrase each; of code, what the record of an earlier version has."""
+    """A phrase for everything that rows depend on and that has changed, of code as far as it was recorded."""
     packages = package_versions()
     if PROJECT not in info.packages:
         packages.pop(PROJECT, None)
@@ -120,7 +120,7 @@ def _differences(info: RunInfo, study: Study) -> list[str]:
 
 
 def _changed_methods(info: RunInfo, study: Study) -> list[str]:
-    """Settings that methods start from; those that came later have a default that changes nothing."""
+    """A phrase for each initial setting of a method that has changed; new ones have defaults that change nothing."""
     now = method_settings(study.methods) if info.method_settings else {}
     changes = []
     for method, before in info.method_settings.items():
@@ -129,15 +129,15 @@ def _changed_methods(info: RunInfo, study: Study) -> list[str]:
 
 
 def _other_commit(info: RunInfo) -> list[str]:
-    """A note where the code is another, of which nobody knows whether it gives other rows."""
+    """A note if the commit is another one, which may or may not give other rows."""
     before, now = (info.resumed[-1] if info.resumed else {"commit": info.commit}).get("commit"), git_commit()
     if not (before and now) or before == now:
         return []
-    return [f"the study was run by commit {before}, this is {now}; rows are the same unless that changes them"]
+    return [f"the study was run by commit {before}, this is {now}, which may give other rows"]
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:
-    """What differs, a phrase each; where the data lies does not matter."""
+    """A phrase for each difference, but for the folder of the data."""
     keys = sorted((before.keys() | now.keys()) - {"data_dir"})
     return [
         f"{what} {key} was {before.get(key, 'not set')}, is {now.get(key, 'not set')}"

@@ -15,15 +15,15 @@ from experiments.study.transfer import check_unchanged
 
 
 def study_to_resume(results_dir: Path, *, rounds: int | None = None, **arguments: Any) -> Study:
-    """The study in ``results_dir``, with the trials that are not finished.
+    """Returns the study in ``results_dir`` with the trials that are not finished.
 
     Args:
         results_dir: Folder of the study.
-        rounds: FL rounds per trial from now on; None for as many as before.
+        rounds: New number of FL rounds per trial; None for the recorded one.
         **arguments: Of ``recorded_study``.
 
     Raises:
-        ValueError: If it is no study, something it depends on has changed, or it cannot have so many rounds.
+        ValueError: If it is no study, something that rows depend on has changed, or it cannot have so many rounds.
     """
     study = recorded_study(results_dir, **arguments)
     if rounds is not None and rounds != study.rounds:
@@ -43,13 +43,13 @@ def study_to_resume(results_dir: Path, *, rounds: int | None = None, **arguments
 
 
 def ready(study: Study) -> Study:
-    """Cuts every trial that is left back to the checkpoint it goes on from. Changes files; call it when all is checked.
+    """Truncates every unfinished trial to the checkpoint that it resumes from. Changes files: call it after all checks.
 
-    None goes on from a checkpoint after the last of the rounds asked for before: in that, the episode is over. Trials
-    that have a checkpoint and start over all the same are named in ``notes``.
+    No trial resumes from a checkpoint after the last recorded round, in which the episode is over. ``notes`` has the
+    trials that start over although they have a checkpoint.
     """
     info = read_run_info(study.results_dir)
-    assert info is not None, "a study is resumed from what its run.json says"
+    assert info is not None, "``study_to_resume`` has read it"
     starts = [(trial, truncate_to_checkpoint(study.results_dir / trial.name, info.rounds)) for trial in study.trials]
     return replace(
         study,
@@ -59,17 +59,17 @@ def ready(study: Study) -> Study:
 
 
 def _check_no_link(results_dir: Path, trial: str) -> None:
-    """Refuses a trial's folder that lies elsewhere, since a resumed trial begins with removing files."""
+    """Refuses a trial's folder that is a link, since resuming a trial removes files."""
     folder = results_dir / trial
     if folder.resolve() != results_dir.resolve() / trial:
         raise ValueError(f"{folder} is a link to {folder.resolve()}; put the trial's folder itself there")
 
 
 def _check_extension(study: Study, rounds: int) -> None:
-    """Refuses a number of rounds with which rounds up to the old end would have been others."""
+    """Refuses a number of rounds that would have changed the rounds so far."""
     if rounds < study.rounds:
         raise ValueError(
-            f"--rounds {rounds} is less than the {study.rounds} of {study.results_dir}; name at least those"
+            f"--rounds {rounds} is less than the {study.rounds} of {study.results_dir}; give at least as many"
         )
     why = None
     if study.search:

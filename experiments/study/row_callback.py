@@ -1,4 +1,4 @@
-"""The RLlib callback that writes a trial's rows and lifts their numbers to the top of the result."""
+"""The RLlib callback that writes a trial's rows and adds their numbers to the result."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from experiments.study.logger_tags import TRAINED_BY_KIND
 if TYPE_CHECKING:
     from bippo_rllib import Bippo
 
-#: What the search compares: one round's accuracy swings too much between rounds.
+#: What a search compares; the accuracy of one round varies too much.
 ROLLING_ACCURACY = "mean_accuracy_last_10"
-#: Whether no round can follow, be it that all are run or that all clients have left.
+#: Whether no round can follow, since all have been run or all clients have left.
 EPISODE_OVER = "episode_over"
 
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """What the rows of one trial have in common, by column."""
+    """Columns that are the same in all rows of a trial."""
 
     scenario: str
     method: str
@@ -36,10 +36,10 @@ class TrialInfo:
 
 
 class RowCallback(RLlibCallback):
-    """Joins the environment's last round, the sampler's epsilon and the timings to one row per ``train()``.
+    """Joins the environment's last round, the sampler's epsilon and the timings into one row per ``train()``.
 
-    Rows go to the trial's own folder; outside of Tune (a restored checkpoint, a benchmark) nothing is written, but the
-    result still gets the numbers.
+    Rows go to the trial's folder; outside of Tune, as with a restored checkpoint, nothing is written, but the result
+    still gets the numbers.
     """
 
     def __init__(self, info: TrialInfo) -> None:
@@ -59,7 +59,7 @@ class RowCallback(RLlibCallback):
         return {"scenario": self._info.scenario, "method": self._info.method, "seed": self._info.seed}
 
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
-        """Finds the trial's folder, the kinds of clients and the first round's epsilon."""
+        """Overrides RLlib's to find the trial's folder, the kinds of clients and the first round's epsilon."""
         self._kinds = kinds_of(algorithm.parallel_env)
         storage = algorithm._storage
         if storage is not None:
@@ -68,12 +68,12 @@ class RowCallback(RLlibCallback):
         self.on_policies_loaded(algorithm)
 
     def on_policies_loaded(self, algorithm: Bippo) -> None:
-        """Notes that the first round is selected with another epsilon now, and that round 0 may have been run."""
+        """Reads the first round's epsilon again, and the environment's time, since round 0 may have been run."""
         self._epsilon = _epsilon(algorithm)
         self._env_seconds = algorithm.env_seconds
 
     def on_resumed(self, algorithm: Bippo) -> None:
-        """Continues after the round in which a restored checkpoint was taken."""
+        """Continues after the round of a restored checkpoint."""
         self.on_policies_loaded(algorithm)
         if self._writer is not None:
             earlier = self._writer.continue_after(algorithm.parallel_env.last_round.round)
@@ -81,7 +81,7 @@ class RowCallback(RLlibCallback):
             self._energy_total_j = sum(row["energy_j"] for row in earlier)
 
     def on_train_result(self, *, algorithm: Bippo, result: dict[str, Any], **kwargs: Any) -> None:
-        """Writes the round that this ``train()`` was."""
+        """Overrides RLlib's to write the round of this ``train()``."""
         row = self._row(algorithm, float(result["time_this_iter_s"]))
         if self._writer is not None:
             self._writer.append(row)

@@ -1,4 +1,4 @@
-"""Runs a study with Ray Tune: trials side by side, quietly, and the causes of those that fail."""
+"""Runs a study with Ray Tune: trials side by side, quietly, and what made trials fail."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import dataclasses
 import errno
 import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from envs.settings.energy import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
+from experiments.study.failure import Failure, failure_of
 from experiments.study.loggers import new_loggers
 from experiments.study.own_modules import own_modules
 from experiments.study.placement import Placement, place
@@ -23,48 +22,34 @@ from experiments.study.settings import split_settings
 from experiments.study.study import Study, TrialStart
 
 if TYPE_CHECKING:
-    from ray.tune import ResultGrid, Tuner
+    from ray.tune import Tuner
 
     from experiments.study.progress import Progress
-    from experiments.study.study_end import FullDiskWatch
-
-
-#: Of a trial's folder; Tune writes it.
-ERROR_FILE = "error.txt"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A trial that did not finish: its cause in one line, and the file with the whole traceback."""
-
-    trial: str
-    cause: str
-    error_file: str
 
 
 def run_study(study: Study, out: TextIO | None = None) -> list[Failure]:
-    """Runs all trials and returns those that failed; rows and run.json are in ``study.results_dir`` whatever happens.
+    """Runs all trials and returns the failures; rows and run.json are in ``study.results_dir`` in any case.
 
-    Starts Ray if it does not run; ``ray_session.ray_ended`` around it ends it again.
+    Starts Ray if it does not run; ``ray_session.ray_ended`` around the call shuts it down.
 
     Raises:
-        OSError: If the disk got full.
+        OSError: If the disk is full.
     """
     quiet()
     study.results_dir.mkdir(parents=True, exist_ok=True)
-    _note_what_is_run(study)
+    _write_record(study)
     out = out or sys.stdout
     start_ray(study.parallel_trials)
     print("starting trials ...", file=out, flush=True)
     return _run_trials(study, out)
 
 
-def _note_what_is_run(study: Study) -> None:
+def _write_record(study: Study) -> None:
     if study.is_resumed:
         add_resumption(study.results_dir, study.rounds)
         return
     searches_federation = bool(split_settings(study.search)[1])
-    # Not all methods are charged for probing, and without it the clients are the same.
+    # Without probing, for which not all methods are charged, the clients are the same.
     federation = {**study.federation, "rounds": study.rounds, "probing_epochs": 0.0}
     record = None if searches_federation else FederationRecord.of(federation)
     info = dataclasses.replace(
@@ -79,16 +64,14 @@ def _note_what_is_run(study: Study) -> None:
 
 def _run_trials(study: Study, out: TextIO) -> list[Failure]:
     from experiments.study.progress import Progress
-    from experiments.study.study_end import FullDiskWatch
 
     placement = place(study, available_nodes(study.parallel_trials))
-    _say_no_meter(study, placement, out)
+    _warn_no_meter(study, placement, out)
     progress = Progress(study.rounds, len(study.trials), max(len(trial.name) for trial in study.trials), out)
-    watch = FullDiskWatch()
-    tuner = _tuner(study, progress, watch, placement)
+    tuner = _tuner(study, progress, placement)
     try:
-        failures = _failures(tuner.fit())
-        if watch.noticed:
+        failures = [failure for result in tuner.fit() if (failure := failure_of(result))]
+        if progress.disk_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(study.results_dir))
         return failures
     except KeyboardInterrupt:
@@ -99,8 +82,8 @@ def _run_trials(study: Study, out: TextIO) -> list[Failure]:
         add_warmup_energy(study.results_dir, progress.warmup_energy_j)
 
 
-def _say_no_meter(study: Study, placement: Placement, out: TextIO) -> None:
-    """One line if the energy meter cannot be read here; other nodes are taken to be like this one."""
+def _warn_no_meter(study: Study, placement: Placement, out: TextIO) -> None:
+    """Prints one line if the energy meter cannot be read here; other nodes are assumed to be like this one."""
     from envs.training.energy_meter import open_meter
 
     device = "cuda:0" if placement.execution.gpus_per_actor else placement.execution.device
@@ -109,13 +92,12 @@ def _say_no_meter(study: Study, placement: Placement, out: TextIO) -> None:
         print(why_not, file=out, flush=True)
 
 
-def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Placement) -> Tuner:
+def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
     from ray import tune
     from ray.tune.search.basic_variant import BasicVariantGenerator
 
     from experiments.study.row_callback import ROLLING_ACCURACY
-    from experiments.study.scheduler import InTurn, SeedwiseASHA
-    from experiments.study.study_end import StudyEnd
+    from experiments.study.scheduler import InTurn, SeedwiseASHA, StudyEnd
     from experiments.study.trial import StudyTrial, param_space
 
     journal = study.results_dir / JOURNAL_FILE
@@ -132,11 +114,11 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
         run_config=tune.RunConfig(
             name=study.results_dir.name,
             storage_path=str(study.results_dir.parent),
-            stop=StudyEnd(watch),
+            stop=StudyEnd(lambda: progress.disk_full),
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=study.checkpoint_every, checkpoint_at_end=True, num_to_keep=2
             ),
-            callbacks=[progress, watch, *new_loggers(study.loggers, study.results_dir)],
+            callbacks=[progress, *new_loggers(study.loggers, study.results_dir)],
             verbose=0,
         ),
     )
@@ -144,27 +126,3 @@ def _tuner(study: Study, progress: Progress, watch: FullDiskWatch, placement: Pl
 
 def _trial_name(trial: Any) -> str:
     return TrialStart(**trial.config["trial"]).name
-
-
-def _failures(results: ResultGrid) -> list[Failure]:
-    return [
-        Failure(Path(result.path).name, root_cause(str(result.error)), str(Path(result.path) / ERROR_FILE))
-        for result in results
-        if result.error is not None
-    ]
-
-
-def root_cause(traceback: str) -> str:
-    """The first exception of a chain of tracebacks, in one line.
-
-    Read from the text, since Ray keeps no more: what is raised while a trial is built comes as an ``ActorDiedError``
-    without a cause, and a ``RayTaskError`` has the last exception of a chain only.
-    """
-    lines = [line.strip() for line in traceback.splitlines()]
-    causes = [line for line in lines if _is_exception_line(line)]
-    return causes[0] if causes else (lines[-1] if lines else "unknown")
-
-
-def _is_exception_line(line: str) -> bool:
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.replace(".", "").isidentifier() and name.endswith(("Error", "Exception", "Interrupt"))

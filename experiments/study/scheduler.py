@@ -1,21 +1,24 @@
-"""Trials in turn; and for a search ASHA over several methods and seeds, which a resumed one continues where it was."""
+"""When trials start and stop: one after the other, and in a search by ASHA, which a resumed search continues."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
+from ray.tune.stopper import Stopper
 
 from experiments.study.asha_journal import Decision, append_decision, read_decisions
+from experiments.study.row_callback import EPISODE_OVER
 from experiments.study.study import TrialStart
 
 _ROUND = "training_iteration"
 
 
 def rungs(max_rounds: int) -> list[int]:
-    """Rounds after which ASHA compares the trials of a search that have ``max_rounds``."""
+    """Returns the rounds after which ASHA compares the trials of a search with ``max_rounds`` rounds."""
     return [_grace_period(max_rounds) * 2**k for k in range(max_rounds.bit_length())]
 
 
@@ -25,34 +28,53 @@ def _grace_period(max_rounds: int) -> int:
 
 @dataclass(frozen=True)
 class _NamedTrial:
-    """All that ASHA looks at; Tune's own ids are others in every run, names are not."""
+    """What ASHA reads of a trial. Tune's ids differ from run to run; names do not."""
 
     trial_id: str
 
 
-class InTurn(FIFOScheduler):
-    """Leaves it to Tune to start what is pending.
+class StudyEnd(Stopper):
+    """Stops a trial when no round can follow, and all trials once the disk is full.
 
-    Asked for one trial to start now, FIFO names the first that is pending, also one whose process is about to start:
-    Tune then gives it the process that has become free, and ends its own.
+    Args:
+        is_disk_full: Returns whether a trial has failed because nothing can be written.
+    """
+
+    def __init__(self, is_disk_full: Callable[[], bool]) -> None:
+        self._is_disk_full = is_disk_full
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Returns whether the trial ends with this result."""
+        return bool(result[EPISODE_OVER])
+
+    def stop_all(self) -> bool:
+        """Returns whether all trials end."""
+        return self._is_disk_full()
+
+
+class InTurn(FIFOScheduler):
+    """Lets Tune choose which pending trial to start.
+
+    FIFO would choose the first, even if its process is about to start: Tune then gives it a process that has become
+    free, and ends its own.
     """
 
     def choose_trial_to_run(self, tune_controller: Any) -> None:
-        """None in particular."""
+        """Overrides FIFO's to choose none."""
         return None
 
 
 class SeedwiseASHA(InTurn):
-    """One ASHA per method and seed, so that a setting only ever competes with other settings on the same data.
+    """One ASHA per method and seed, so that a setting competes with other settings on the same data only.
 
-    Seeds draw different samples, and some are harder: with one ASHA for all, it would stop the hard seeds, not the bad
-    settings. Every decision goes to a journal; with one that exists, ASHA starts with all it knew, and a trial that was
-    stopped is stopped again.
+    Seeds draw different samples, and some are harder: one ASHA for all would stop the hard seeds, not the bad settings.
+    Every decision is appended to a journal. If it exists already, its decisions are replayed first, and a trial that
+    was stopped is stopped again.
 
     Args:
         metric: Key of the result to compare; higher is better.
         max_rounds: Rounds of a full trial.
-        journal: File of the decisions; None to keep none.
+        journal: File of the decisions; None for no file.
     """
 
     def __init__(self, metric: str, max_rounds: int, journal: Path | None = None) -> None:
@@ -78,7 +100,7 @@ class SeedwiseASHA(InTurn):
         self._group(trial).on_trial_add(tune_controller, _named(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
-        """What becomes of the trial; recorded where ASHA decides."""
+        """Returns whether the trial goes on; records the decision where ASHA decides."""
         name, iteration = _start(trial).name, result[_ROUND]
         if iteration >= self._stopped.get(name, iteration + 1):
             return TrialScheduler.STOP
@@ -88,11 +110,11 @@ class SeedwiseASHA(InTurn):
         return action
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
-        """As ``on_trial_add``."""
+        """Passes the trial's end to the ASHA of its method and seed."""
         self._group(trial).on_trial_complete(tune_controller, _named(trial), result)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
-        """As ``on_trial_add``."""
+        """Passes the trial's removal to the ASHA of its method and seed."""
         self._group(trial).on_trial_remove(tune_controller, _named(trial))
 
     def _record(self, trial: Any, result: dict[str, Any], stop: bool) -> None:
@@ -103,7 +125,7 @@ class SeedwiseASHA(InTurn):
             append_decision(self._journal, decision)
 
     def _replay(self, decision: Decision) -> None:
-        """Shows ASHA again what it saw then; what it decided then stands."""
+        """Gives ASHA a recorded result again; the recorded decision stands."""
         group, trial = self._group_of(decision.method, decision.seed), _NamedTrial(decision.trial)
         group.on_trial_add(None, trial)
         group.on_trial_result(None, trial, {_ROUND: decision.iteration, self._metric: decision.value})

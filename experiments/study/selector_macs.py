@@ -1,4 +1,4 @@
-"""What a method's selector computes in a round, charged to the budget where ``env.joules_per_mac`` is set."""
+"""Multiply-accumulates (MACs) of a method's selector in a round, charged where ``env.joules_per_mac`` is set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.results.run_info import SelectorNetwork
 
 
 def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[str, Any]:
-    """``federation`` with the selector's MACs, if they are charged and were not given."""
+    """Returns ``federation`` with the selector's MACs, if they are charged and were not given."""
     if not federation.get("joules_per_mac"):
         return dict(federation)
     num_clients = federation.get("num_clients", FederationConfig.num_clients)
@@ -21,12 +21,11 @@ def with_selector(federation: Mapping[str, Any], config: BippoConfig) -> dict[st
 
 
 def selector_macs(config: BippoConfig, num_clients: int) -> tuple[float, float]:
-    """MACs of a round for each live client, and beside it for each client that trains.
+    """Returns the MACs of a round for each live client, and in addition for each client that trains.
 
-    As the report counts them. A live client is one pass of actor and critic, or of the actor alone where the method
-    learns without a critic; the central network's one pass is spread over all clients. A client that trains is a sample
-    that the policy is trained on. Methods that train no policy have nothing to pass: what they compute, such as a
-    ranking, is not counted.
+    They are counted as in the report. Each live client takes one pass of actor and critic, or of the actor alone where
+    the method learns without a critic; the one pass of a central network is divided by the clients. Each client that
+    trains is one sample that the policy is trained on. Methods without policies count as 0, as do rankings.
     """
     network = network_of(config)
     if network is None:
@@ -41,7 +40,7 @@ def selector_macs(config: BippoConfig, num_clients: int) -> tuple[float, float]:
 
 
 def network_of(config: BippoConfig) -> SelectorNetwork | None:
-    """Returns what the configuration says of the networks, or None if no policy is trained."""
+    """Returns the networks of the configuration, or None if no policy is trained."""
     if config.policies_to_train == []:
         return None
     is_central = isinstance(config, CentralPPOConfig)

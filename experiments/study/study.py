@@ -1,4 +1,4 @@
-"""What a study is: methods x seeds (x searched settings) on a scenario."""
+"""A study: methods x seeds (x searched settings) on a scenario."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from experiments.study.settings import ENV_PREFIX, split_settings
 
 @dataclass(frozen=True)
 class TrialStart:
-    """A trial to run."""
+    """A trial to run, and where it starts from."""
 
     method: str  #: As in ``--methods``.
-    seed: int  #: Of everything that is drawn.
+    seed: int  #: Seed of all random numbers.
     resume_from: str = ""  #: Checkpoint to go on from; empty to start from the beginning.
-    number: int | None = None  #: Tells the trials of a search apart; None outside one.
+    number: int | None = None  #: Distinguishes the trials of a search; None outside one.
     search: Mapping[str, Any] = field(default_factory=dict)  #: The settings drawn for this trial.
     init_from: str = ""  #: Checkpoint whose policies it starts with; empty for fresh ones.
     init_sha256: str = ""  #: Hash of those policies.
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of the trial's folder."""
         number = "" if self.number is None else f"-{self.number:05d}"
         return f"{method_name(self.method)}-seed{self.seed}{number}"
 
 
 @dataclass(frozen=True)
 class Study:
-    """What to run."""
+    """Everything that defines a study, and how it is run."""
 
     scenario: Scenario  #: Data, clients, devices, budget.
     methods: tuple[str, ...]  #: As in ``--methods``.
@@ -52,27 +52,27 @@ class Study:
     search: Mapping[str, str] = field(default_factory=dict)  #: As in ``--search``.
     num_samples: int = 1  #: Settings to draw.
     parallel_trials: int | None = None  #: Trials side by side; None for one per core.
-    checkpoint_every: int = 10  #: In rounds.
+    checkpoint_every: int = 10  #: Rounds between checkpoints.
     loggers: tuple[str, ...] = ()  #: As in ``--logger``.
-    execution: Execution = field(default_factory=Execution)  #: Who trains, as asked for; see ``placed_execution``.
-    command: str = ""  #: As a user would type it again.
-    trials_left: tuple[TrialStart, ...] | None = None  #: Not finished, of a resumed study; None for a new one.
+    execution: Execution = field(default_factory=Execution)  #: Who trains, as requested; see ``placed_execution``.
+    command: str = ""  #: The command line.
+    trials_left: tuple[TrialStart, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
     init_from: str = ""  #: What ``--init-from`` named.
     #: Where each trial's policies come from, by the name of the trial outside a search.
     sources: Mapping[str, PolicySource] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  #: What a resumed or repeated study says before it runs, a line each.
+    notes: tuple[str, ...] = ()  #: Lines to print before a resumed or repeated study runs.
     recorded_draws: tuple[Mapping[str, Any], ...] | None = None  #: Of a resumed search; None to draw them.
 
     @cached_property
     def draws(self) -> tuple[Mapping[str, Any], ...]:
-        """The settings of a search, each tried with all methods and seeds; a single empty one without a search."""
+        """Settings of a search, each run with all methods and seeds; a single empty one without a search."""
         if self.recorded_draws is not None:
             return self.recorded_draws
         return drawn_settings(self.search, self.num_samples, self.seeds[0]) if self.search else ({},)
 
     @property
     def all_trials(self) -> tuple[TrialStart, ...]:
-        """Every trial of the study, from its beginning."""
+        """All trials of the study, each from its beginning."""
         cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
         return tuple(
             TrialStart(
@@ -87,17 +87,17 @@ class Study:
 
     @property
     def is_resumed(self) -> bool:
-        """Whether an earlier run of it was interrupted."""
+        """Whether the study resumes an earlier run."""
         return self.trials_left is not None
 
     @property
     def trials(self) -> tuple[TrialStart, ...]:
-        """What is to run: all methods x seeds, or what is left of a study that is resumed."""
+        """Trials to run: all, or the unfinished ones of a resumed study."""
         return self.all_trials if self.trials_left is None else self.trials_left
 
     @property
     def federation(self) -> dict[str, Any]:
-        """Keywords of ``envs.parallel_env``, without what differs from trial to trial."""
+        """Keywords of ``envs.parallel_env`` that are the same in all trials."""
         data_dir = {} if self.data_dir is None else {"data_dir": self.data_dir}
         return {**self.scenario.federation_for(self.rounds), **data_dir, **split_settings(self.settings)[1]}
 
@@ -112,15 +112,15 @@ class Study:
 
     @property
     def share_processes(self) -> bool:
-        """Whether trials may follow each other in one process.
+        """Whether one process may run several trials.
 
-        Not where something may remember the last one: code of a user's, and what ``torch.compile`` has compiled.
+        It may not where state may remain from one to the next: with custom code or ``torch.compile``.
         """
         return not self.own_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
 
     @property
     def own_code(self) -> tuple[str, ...]:
-        """What the study imports and calls by name beside this project's own, each as it is asked for."""
+        """The arguments that name custom code."""
         methods = [f"--methods {method}" for method in self.methods if is_import(method)]
         named = [(f"{ENV_PREFIX}{name}", draw) for draw in self.draws for name in OWN_CODE_FIELDS]
         settings = [(key, {**self.settings, **draw}.get(key)) for key, draw in named]
@@ -130,7 +130,7 @@ class Study:
 
     @property
     def run_info(self) -> RunInfo:
-        """What run.json says about the study."""
+        """The record of the study, for run.json."""
         return RunInfo(
             scenario=self.scenario.name,
             target_accuracy=self.scenario.target_accuracy,

@@ -18,14 +18,13 @@ HPARAM_METRICS = ("accuracy/mean_accuracy", "accuracy/mean_accuracy_last_10", "e
 
 
 class EventFile:
-    """The event file in a trial's folder, written by the trial itself, so that curves are there while it runs.
+    """The event file in a trial's folder, written by the trial itself, so that curves appear while it runs.
 
-    tensorboardX's ``SummaryWriter`` would send each number through a queue to a thread, whose errors, such as those of
-    a full disk, nobody gets.
+    tensorboardX's ``SummaryWriter`` writes in a thread, whose errors, such as a full disk, would be lost.
 
     Args:
-        folder: The trial's.
-        settings: What the HPARAMS tab shows of the trial.
+        folder: Folder of the trial.
+        settings: Settings of the trial, for the HPARAMS tab.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -39,7 +38,7 @@ class EventFile:
         self._write(summary=start)
 
     def continue_after(self, round_number: int) -> None:
-        """Makes TensorBoard hide what an earlier file has of later rounds, since they are run again."""
+        """Makes TensorBoard hide later rounds of an earlier file, since they are run again."""
         self._write(session_log=SessionLog(status=SessionLog.START), step=round_number + 1)
 
     def add(self, numbers: Mapping[str, float], round_number: int) -> None:
@@ -48,11 +47,11 @@ class EventFile:
         self._write(summary=Summary(value=values), step=round_number)
 
     def flush(self) -> None:
-        """Writes what was added to disk."""
+        """Writes added points to disk."""
         self._writer.flush()
 
     def close(self, failed: bool) -> None:
-        """Closes the file; says that the trial has ended unless it ``failed``, perhaps because of a full disk."""
+        """Closes the file, with a mark that the trial has ended unless it ``failed``, perhaps for a full disk."""
         if not failed:
             self._write(summary=self._end)
         with suppress(OSError) if failed else nullcontext():
@@ -63,5 +62,5 @@ class EventFile:
 
 
 def _plain(value: Any) -> bool | int | float | str:
-    """What the tab can hold."""
+    """The value as the tab can show it."""
     return value if isinstance(value, bool | int | float | str) else str(value)

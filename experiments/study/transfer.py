@@ -1,4 +1,4 @@
-"""``--init-from``: which checkpoint each trial takes its policies from, and whether they fit."""
+"""``--init-from``: the checkpoint that each trial takes its policies from, and whether they fit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FLAG = "--init-from"
 
 
 def find_sources(path: Path, trials: Sequence[tuple[str, str, int]]) -> dict[str, PolicySource]:
-    """The source of each trial, by its name.
+    """Returns the source of each trial's policies, by the trial's name.
 
     Args:
-        path: Results folder of a study, where each trial takes the newest checkpoint of its own method and seed; or one
-            trial's folder or checkpoint, which all trials take.
+        path: Results folder of a study, of which each trial takes the newest checkpoint with the same method and seed;
+            or one trial's folder or checkpoint, for all trials.
         trials: Name, method and seed of each.
 
     Raises:
-        ValueError: If there is no complete checkpoint for one of them.
+        ValueError: If a trial has no complete checkpoint there.
     """
     if (path / RUN_FILE).is_file():
         _refuse_search(path)
@@ -38,11 +38,7 @@ def find_sources(path: Path, trials: Sequence[tuple[str, str, int]]) -> dict[str
 
 
 def check_unchanged(checkpoint: str, sha256: str) -> None:
-    """Refuses a checkpoint that is gone, or holds other policies than when it was chosen.
-
-    Raises:
-        ValueError: Naming the checkpoint.
-    """
+    """Raises a ValueError if a checkpoint is gone or has other policies than when it was chosen."""
     from bippo_rllib.policies.saved_policies import policies_sha256
 
     try:
@@ -57,18 +53,14 @@ def check_unchanged(checkpoint: str, sha256: str) -> None:
 
 
 def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> None:
-    """Refuses policies that do not fit the method's networks or the federation's clients.
-
-    Raises:
-        ValueError: Naming both sides.
-    """
+    """Raises a ValueError if policies do not fit the method's networks or the federation's clients."""
     from bippo_rllib.policies.saved_policies import read_policies
 
     read_policies(checkpoint).check_fit(_plan(config, env))
 
 
 def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyShape:
-    """What the method's networks will be, before anything is built."""
+    """The shape of the method's networks, without building them."""
     from bippo_rllib.baselines.central.config import CentralPPOConfig
     from bippo_rllib.policies.saved_policies import PolicyShape
     from envs.agent_ids import client_name, client_names
@@ -106,7 +98,7 @@ def _only_checkpoint(path: Path) -> Path:
     if newest is None:
         raise ValueError(
             f"{FLAG} {path} is no results folder ({RUN_FILE}), no trial's folder with a complete checkpoint and no "
-            "checkpoint; name one of these"
+            "checkpoint; give one of these"
         )
     return newest.path
 
@@ -134,7 +126,7 @@ def _source(checkpoint: Path) -> PolicySource:
 
 
 def _first_row(trial: Path) -> Mapping[str, object]:
-    """What the trial's first row says of it; nothing where there are no rows."""
+    """Scenario, method and seed in the trial's first row; nothing without rows."""
     try:
         return read_table(trial / ROWS_FILE, ["scenario", "method", "seed"]).slice(0, 1).to_pylist()[0]
     except (OSError, ValueError, IndexError):

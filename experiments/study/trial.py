@@ -6,7 +6,8 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from envs.dataset_defaults import absolute_data_dir
 from experiments.own_methods import find_callbacks, find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.results.setting_text import describe
+from experiments.study.failure import TrialFailed
 from experiments.study.logger_tags import grouped
 from experiments.study.loggers import POINTS
 from experiments.study.placement import Placement
@@ -35,7 +37,7 @@ from experiments.study.study import Study
 from experiments.study.tensorboard import EventFile
 from experiments.study.transfer import check_unchanged
 
-#: How long a trial runs rounds before Tune gets a result: the driver takes longer for one than many a round.
+#: Seconds between results for Tune, whose driver takes longer for one than many a round.
 RESULT_INTERVAL_S = 1.0
 
 
@@ -46,11 +48,10 @@ def bippo_config(
     rounds: int,
     callbacks: Sequence[str] = (),
 ) -> BippoConfig:
-    """The configuration of one trial.
+    """Returns the configuration of one trial.
 
     Args:
-        info: Scenario, method as in ``--methods`` and seed; they go into every row, a user's own method by its short
-            name.
+        info: Scenario, method as in ``--methods`` and seed, for every row; a custom method under its short name.
         federation: Keywords of ``envs.parallel_env`` without ``rounds`` and ``seed``.
         settings: Algorithm settings, and federation settings under ``env.``, that override the scenario's.
         rounds: FL rounds.
@@ -66,22 +67,22 @@ def bippo_config(
     config = method.make_config()
     config.environment(env=envs.parallel_env, env_config=keywords)
     config.debugging(seed=info.seed, log_sys_usage=False)  # each trial's end would wait up to 0.7 s for its thread
-    ours = functools.partial(RowCallback, replace(info, method=method.name))
-    own = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
-    config.callbacks([ours, *own, *map(find_callbacks, callbacks)])
+    rows = functools.partial(RowCallback, replace(info, method=method.name))
+    custom = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
+    config.callbacks([rows, *custom, *map(find_callbacks, callbacks)])
     apply_settings(config, method.settings_taken(algorithm))
     return config.environment(env_config=only_read(with_selector(keywords, config)))
 
 
 def study_config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:
-    """The configuration of a method's trials with one draw of the study's settings, for the first seed."""
+    """Returns the configuration of a method's trials with one draw of the study's settings, for the first seed."""
     info = TrialInfo(study.scenario.name, method, study.seeds[0])
     federation = study.scenario.federation_for(study.rounds)
     return bippo_config(info, federation, {**study.settings, **draw}, study.rounds, study.callbacks)
 
 
 def param_space(study: Study, placement: Placement) -> dict[str, Any]:
-    """Tune's search space, a grid over the trials; ``config_of`` turns one point of it into a BippoConfig."""
+    """Returns Tune's search space, a grid over the trials; ``config_of`` makes a BippoConfig of one of its points."""
     return {
         "scenario": study.scenario.name,
         "trial": tune.grid_search([asdict(trial) for trial in study.trials]),
@@ -103,7 +104,7 @@ def param_space(study: Study, placement: Placement) -> dict[str, Any]:
 
 
 def config_of(space: Mapping[str, Any]) -> BippoConfig:
-    """The configuration of one point of ``param_space``."""
+    """Returns the configuration of one point of ``param_space``."""
     trial = space["trial"]
     searched = dict(trial["search"])
     info = TrialInfo(space["scenario"], trial["method"], int(trial["seed"]), describe(searched))
@@ -113,25 +114,49 @@ def config_of(space: Mapping[str, Any]) -> BippoConfig:
 
 
 class StudyTrial(Bippo):
-    """Bippo for a point of a study's search space: one torch thread, many rounds a result, logs that survive a kill."""
+    """``Bippo`` for a point of a study's search space: one torch thread, many rounds a result, logs that survive."""
 
-    _error: Exception | None = None
+    _error: TrialFailed | None = None
     _ended_early = False
     _events: EventFile | None = None
 
     def __init__(self, config: Any = None, **kwargs: Any) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         torch.set_num_threads(1)
-        # Tune gives a point of the search space; a checkpoint that is restored gives RLlib's own dict.
+        # Tune gives a point of the search space; a restored checkpoint gives RLlib's dict.
         is_point = isinstance(config, dict) and "scenario" in config
         if is_point and config["working_dir"] not in sys.path:
-            sys.path.append(config["working_dir"])  # where a user's own methods, models and data sets may lie
-        super().__init__(config_of(config) if is_point else config, **kwargs)
-        if is_point:
-            self._start(config)
+            sys.path.append(config["working_dir"])  # for custom methods, models and data sets
+        if not is_point:
+            super().__init__(config, **kwargs)
+            return
+        try:
+            with self._failing():
+                super().__init__(config_of(config), **kwargs)
+                self._start(config)
+        except TrialFailed:
+            # Raised by the first ``train``: Ray would reduce it to text here, and after a reset Tune would keep a
+            # process too many. Until then Tune expects a whole ``Trainable``.
+            tune.Trainable.__init__(self, **kwargs)
+
+    def setup(self, config: Any) -> None:
+        """Overrides ``Algorithm.setup`` to build nothing in a trial that has failed."""
+        if self._error is None:
+            super().setup(config)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raises ``TrialFailed`` for whatever the body of a ``with`` raises, and for all that follows."""
+        try:
+            if self._error is not None:
+                raise self._error
+            yield
+        except Exception as error:
+            self._error = TrialFailed.of(error)
+            raise self._error from error
 
     def _start(self, space: Mapping[str, Any]) -> None:
-        """Opens the trial's logs, and goes on from a checkpoint or starts from policies where the point says so."""
+        """Opens the trial's logs; restores a checkpoint, or loads policies, if the point has one."""
         trial, rows = space["trial"], self._row_callbacks()[0]
         self._checkpoint_every, self._rungs = space["checkpoint_every"], space["rungs"]
         if self._storage is not None:
@@ -149,24 +174,24 @@ class StudyTrial(Bippo):
             rows.on_policies_loaded(self)
 
     def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
-        """Begins another trial in this process, whose imports take longer than many a trial.
+        """Overrides ``Trainable.reset`` to run another trial in this process; imports take longer than a short trial.
 
-        Not ``reset_config``: after that, Tune sets to 0 what a resumed trial has restored. What goes wrong is raised in
-        the first step: after an error in here, Tune would keep one process more than there are trials.
+        After ``reset_config``, Tune would set the counters of a resumed trial to 0.
         """
         self.stop()
         self._error = self._events = None
         self._ended_early = False
-        try:
-            StudyTrial.__init__(self, new_config, storage=storage)
-        except Exception as error:
-            self._error = error
+        StudyTrial.__init__(self, new_config, storage=storage)
         return True
 
-    def train(self) -> dict[str, Any]:
-        """Runs rounds until Tune has to see one or ``RESULT_INTERVAL_S`` have passed; which rounds changes no row.
+    def __repr__(self) -> str:
+        """Overrides ``Algorithm``'s, which Ray calls also where a trial failed before it had a configuration."""
+        return type(self).__name__
 
-        What is raised after the first of them is raised by the next call, so that Tune gets those before.
+    def train(self) -> dict[str, Any]:
+        """Runs rounds until Tune needs a result or ``RESULT_INTERVAL_S`` have passed, which changes no row.
+
+        An error after the first of these rounds is raised by the next call, so that Tune gets the rounds before.
 
         Returns:
             The last round's result, with the numbers of each round under ``POINTS``.
@@ -175,7 +200,7 @@ class StudyTrial(Bippo):
         while not (self._must_report(rounds[-1]) or time.monotonic() >= until):
             try:
                 rounds.append(self._run_round())
-            except Exception:
+            except TrialFailed:
                 break
         if self._events is not None:
             self._events.flush()
@@ -187,17 +212,14 @@ class StudyTrial(Bippo):
         }
 
     def _run_round(self) -> dict[str, Any]:
-        """One round, logged; what it raises is raised again by all that follow."""
-        try:
+        """Runs one round and logs it."""
+        with self._failing():
             result = super().train()
             if result.get(DONE):  # a callback ends the trial
                 self._ended_early = result[EPISODE_OVER] = True
             numbers = grouped(result)
             if self._events is not None:
                 self._events.add(numbers, result["round"])
-        except Exception as error:
-            self._error = error
-            raise
         return {**result, POINTS: [(int(result["round"]), numbers)]}
 
     def _must_report(self, result: Mapping[str, Any]) -> bool:
@@ -205,24 +227,23 @@ class StudyTrial(Bippo):
         done = result["training_iteration"]
         return result[EPISODE_OVER] or done in self._rungs or done % self._checkpoint_every == 0
 
-    def step(self) -> Any:
-        """One round."""
-        if self._error is not None:
-            raise self._error
-        return super().step()
+    def save(self, checkpoint_dir: str | None = None) -> Any:
+        """Overrides ``Trainable.save`` to raise ``TrialFailed``."""
+        with self._failing():
+            return super().save(checkpoint_dir)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> tune.PlacementGroupFactory:
-        """A bundle for each FL actor; without actors one core, and the trial's share of a GPU if it trains on one.
+        """Returns a bundle for each FL actor; without actors one core, and the trial's share of a GPU.
 
-        A trial with actors takes no core of its own: it waits while they train, and they while it learns.
+        A trial with actors reserves no core itself: it waits while they train, and they wait while it learns.
         """
         if config["bundles"]:
             return tune.PlacementGroupFactory([{}, *config["bundles"]])
         return tune.PlacementGroupFactory([{"CPU": 1.0, "GPU": float(config["gpu_share"])}])
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Rows are at least as new as any checkpoint, and a half-written one is detected."""
+        """Overrides ``Bippo``'s to write rows first, and a manifest, by which an incomplete checkpoint is detected."""
         self.flush_rows()
         super().save_checkpoint(checkpoint_dir)
         env = self.parallel_env
@@ -232,7 +253,7 @@ class StudyTrial(Bippo):
         )
 
     def cleanup(self) -> None:
-        """Writes the last of its logs, also of a trial that is stopped early."""
+        """Overrides ``Bippo``'s to write the end of the logs, also if the trial is stopped early."""
         self.flush_rows()
         if self._events is not None:
             self._events.close(failed=self._error is not None)
@@ -245,4 +266,5 @@ class StudyTrial(Bippo):
             callback.flush()
 
     def _row_callbacks(self) -> list[RowCallback]:
-        return [callback for callback in force_list(self.callbacks) if isinstance(callback, RowCallback)]
+        callbacks = force_list(getattr(self, "callbacks", None))  # none in a trial that failed early
+        return [callback for callback in callbacks if isinstance(callback, RowCallback)]

@@ -255,7 +255,7 @@ def test_set_cpu_freq_hz_reaches_the_next_round():
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(ValueError, match=r"device 'cuda:99' cannot be used: .*; use device='cpu'"):
+    with pytest.raises(ValueError, match=r"device is 'cuda:99'; it cannot be used .*device='cpu'"):
         tiny(device="cuda:99").reset()
 
 

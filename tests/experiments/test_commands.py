@@ -73,7 +73,7 @@ def test_a_foreign_package_in_the_way_is_one_line(tmp_path: Path, module: str) -
         [sys.executable, "-m", module, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     (line,) = done.stderr.splitlines()
-    assert done.returncode != 0 and f"the folder {tmp_path / 'envs'} is in the way of this project's package" in line
+    assert done.returncode != 0 and f"finds the folder {tmp_path / 'envs'} before this project's package" in line
 
 
 @pytest.mark.parametrize("name", ["envs", "experiments"])
@@ -85,7 +85,7 @@ def test_a_foreign_package_that_only_rays_workers_would_find_is_one_line(
     monkeypatch.chdir(tmp_path)
     assert tune_bippo.main([]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: the folder {tmp_path / name} is in the way of this project's package {name}")
+    assert line.startswith(f"error: Python finds the folder {tmp_path / name} before this project's package {name}")
 
 
 def test_a_users_own_modules_are_found_in_the_working_directory_by_either_name(

@@ -123,9 +123,7 @@ def test_the_number_of_candidates_reaches_the_published_power_of_choice_only() -
 
 def test_a_setting_of_a_method_that_is_not_in_the_study_is_refused() -> None:
     check_settings_are_taken(["poc", "pocd", "fedavg"], {"candidates": 8, "lr": 0.01, "env.lr": 0.1})
-    with pytest.raises(
-        ValueError, match=r"^setting candidates changes nothing in bippo, poc; it is a setting of pocd$"
-    ):
+    with pytest.raises(ValueError, match=r"^candidates is .* changes nothing in bippo, poc, only in pocd$"):
         check_settings_are_taken(["bippo", "poc"], {"lr": 0.01, "candidates": 8})
 
 
@@ -136,15 +134,7 @@ def test_probing_is_charged_to_methods_that_ask_clients_for_something() -> None:
 
 def test_samplers_are_compared_with_the_same_policies() -> None:
     """The paper's sampler figure: `--methods bippo ippo bippo-greedy`."""
-    samplers = {name: config(name) for name in ("bippo", "ippo", "bippo-greedy")}
-    assert {name: each.sampler for name, each in samplers.items()} == {
-        "bippo": "epsilon_greedy",
-        "ippo": "stochastic",
-        "bippo-greedy": "greedy",
-    }
-    differing = {
-        key
-        for key, value in samplers["bippo"].to_dict().items()
-        if key not in ("callbacks", "callbacks_class") and value != samplers["bippo-greedy"].to_dict()[key]
-    }
-    assert differing == {"sampler"}
+    bippo, *others = (config(name).to_dict() for name in ("bippo", "ippo", "bippo-greedy"))
+    for other in others:
+        differing = {key for key, value in bippo.items() if value != other[key]}
+        assert differing - {"callbacks", "callbacks_class"} == {"sampler"}

@@ -100,6 +100,7 @@ def test_scenarios_cannot_be_changed_by_accident() -> None:
         ("fedavg", "random"),
         ("bippo-r", "odds"),
         ("ippo-odds", "odds"),
+        ("bippo-greedy", "greedy"),
         ("rep", "odds"),
         ("oort", "greedy"),
         ("cyclic", "greedy"),

@@ -56,7 +56,7 @@ FOLLOWED = [
     ("tune --search lr=0.1", r'such as (--search) "(\S+)"', "tune {} {} --num-samples 1"),
     ("tune --search lr=logunifrm(1e-4,1e-2)", r"did you mean (\w+)", "tune --search lr={}(1e-4,1e-2) --num-samples 1"),
     ("tune --executor gpu", r"choose one of auto, (\w+)", "tune --executor {}"),
-    ("tune --executor serial --num-actors 1", r"are for (--executor)='(ray)'", "tune {} {} --num-actors 1"),
+    ("tune --executor serial --num-actors 1", r"use (executor)='(ray)'", "tune --{} {} --num-actors 1"),
     ("tune --gpus 0.5 --list", r"did you mean (\S+)", "tune {} 0.5 --list"),
     ("tune --callbacks ending", r"such as \w+\.\w+(:)", "tune --callbacks ending{}Second"),
     ("tune --callbacks ending:Secnd", r"did you mean (\w+)", "tune --callbacks ending:{}"),

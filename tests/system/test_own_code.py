@@ -24,7 +24,7 @@ from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
 from envs.training.models import build_model
 from experiments import tune_bippo
-from experiments.own_methods import _own_method, find_method, method_name
+from experiments.own_methods import _custom_method, find_method, method_name
 from experiments.results.files import sha256
 from experiments.results.rows import TIMING_COLUMNS, read_rows
 from experiments.scenarios import SCENARIOS
@@ -123,7 +123,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "pack" / "half.py").write_text("import no_such_package\n")
     (tmp_path / "pack" / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "pack" / "stopped.py").write_text("raise KeyboardInterrupt\n")
-    _own_method.cache_clear()
+    _custom_method.cache_clear()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
@@ -174,21 +174,21 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--methods nowhere:make", "nowhere:make: cannot import nowhere (ModuleNotFoundError: "),
+        ("--methods nowhere:make", "'nowhere:make'; cannot import nowhere (ModuleNotFoundError: "),
         ("--methods pack.half:make", "import pack.half (ModuleNotFoundError: No module named 'no_such_package')"),
         ("--methods mine:in_trun", "mine has no in_trun; did you mean in_turn?"),
-        ("--methods pack.odd:CLASSES", "pack.odd:CLASSES is a tuple"),
-        ("--methods pack.odd:nothing", "pack.odd:nothing returned a NoneType"),
+        ("--methods pack.odd:CLASSES", "not a tuple"),
+        ("--methods pack.odd:nothing", "it returned a NoneType"),
         ("--methods pack.odd:broken", "pack.odd:broken: RuntimeError: not today"),
-        *((f"{flag}pack.leaves:make", f"{what} pack.leaves:make: cannot import pack") for flag, what in WAYS.items()),
+        *((f"{flag}pack.leaves:make", f"{what} is 'pack.leaves:make'; cannot import pack") for flag, what in WAYS.items()),
         *((f"{flag}pack.odd:leaves", f"{what} pack.odd:leaves: SystemExit: 0") for flag, what in CALLED.items()),
         *((f"{flag}pack.odd:odd", f"{what} pack.odd:odd: Odd: one two") for flag, what in CALLED.items()),
         ("--set env.model=pack.odd:too_large", "model pack.odd:too_large: RuntimeError: "),
         ("--set env.model=pack.odd:of_one_that_leaves", "called with a batch of one sample: SystemExit"),
-        ("--methods ./mine:in_turn", "'./mine:in_turn' is not MODULE:NAME"),
+        ("--methods ./mine:in_turn", "'./mine:in_turn'; it must be MODULE:NAME"),
         ("--methods pack.odd:shared other.odd:shared", "odd.shared twice"),
         ("--set env.model=mine:biuld", "mine has no biuld; did you mean build?"),
-        ("--set env.dataset=mine:load()", "'mine:load()' is not MODULE:NAME"),
+        ("--set env.dataset=mine:load()", "'mine:load()'; it must be MODULE:NAME"),
         ("--set env.dataset=fashion_mnist", "env.dataset: use --scenario"),
     ],
 )

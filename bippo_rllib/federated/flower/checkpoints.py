@@ -38,7 +38,7 @@ class Checkpoints:
             self._inner.check()
 
     def open_round(self) -> None:
-        """Notes that a round is going on, in which the selector is ahead of what is known of the run."""
+        """Marks a round as unfinished, in which the selector is ahead of the recorded run."""
         self._complete = None
 
     def close_round(self, state: RunState, selector: ClientSelector, batteries_j: dict[Any, float]) -> None:

@@ -21,8 +21,8 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
         learns: Whether accuracies or effects are to become rewards.
 
     Raises:
-        ValueError: Naming what they need; in one line.
-        ImportError: If another package called ``envs`` hides what is needed; in one line.
+        ValueError: With the missing reports, in one line.
+        ImportError: If another package called ``envs`` hides the needed one, in one line.
     """
     report = ClientReport(0.5, 1, 0.0, loss=1.0 if selector.needs_loss else None)
     try:
@@ -46,11 +46,11 @@ def check_strategy(strategy: Strategy, *, effects: bool) -> None:
     """Refuses strategies that select themselves, or that cannot make the models that effects are measured with.
 
     Args:
-        strategy: The strategy, with those that it wraps.
+        strategy: The strategy, with the strategies that it wraps.
         effects: Whether models without each participant are made and evaluated as well.
 
     Raises:
-        ValueError: Naming the strategy, what is wrong and the remedy; in one line.
+        ValueError: With the strategy, the problem and the remedy, in one line.
     """
     for inner in inner_strategies(strategy):
         _check_selects_none(inner)

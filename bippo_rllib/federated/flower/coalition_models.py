@@ -22,7 +22,7 @@ def steps_on_server(strategy: Strategy) -> bool:
 class CoalitionModels:
     """Keeps a round's replies, and averages the model of any coalition of participants on demand.
 
-    FedAvg and what averages like it average the replies themselves. Other strategies aggregate with a copy of what they
+    FedAvg and strategies like it average the replies themselves. Other strategies aggregate with a copy of what they
     were before the round, and of the replies, out of which some take the arrays.
 
     Args:

@@ -58,7 +58,7 @@ def shapley(
     """Returns each participant's Shapley value of the mean accuracy, over the clients that evaluated all models.
 
     Up to three participants they are exact; beyond, orders of the participants are drawn, by the round alone. Arguments
-    are those of ``leave_one_out``. Nothing is returned where a model was not evaluated by any client.
+    are those of ``leave_one_out``. Returns nothing if a model was not evaluated by any client.
     """
     rules = shared("rules.shapley")
     key = shared("rng").RoundKey(seed=0, episode=0, round=server_round)

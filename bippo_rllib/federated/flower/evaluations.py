@@ -1,4 +1,4 @@
-"""The evaluations of one run: what they are sent, and the latest that nodes reported."""
+"""The evaluations of one run: their configuration, and the latest reports of nodes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Evaluations:
         return self.read(self._grid.send_and_receive(messages, timeout=self._timeout))
 
     def read(self, replies: Iterable[Message]) -> NodeReports:
-        """Returns what is in the replies to an evaluation."""
+        """Returns the reports in the replies to an evaluation."""
         return NodeReports.of(replies, self._client_of, self.latest.node_ids, needs_loss=self._needs_loss)
 
     def keep(self, server_round: int, evaluation: NodeReports) -> None:

@@ -50,7 +50,7 @@ class History(Sequence[Record]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Returns a table with a row for each record."""
-        import pandas as pd  # only who asks for it needs it
+        import pandas as pd  # needed only here
 
         table = pd.DataFrame(self._records, columns=list(FIELDS))
         return table.astype(dict.fromkeys(("cost_j", "accuracy", "suggestion", "effect"), float))  # None becomes NaN
@@ -71,7 +71,7 @@ class History(Sequence[Record]):
         self._records = []
 
     def check(self, size: int) -> None:
-        """Raises a ValueError unless the file holds what it held when its size was ``size``."""
+        """Raises a ValueError unless the file still begins as it did when its size was ``size``."""
         if self.path is not None and self.size < size:
             raise ValueError(
                 f"{self.path} has {self.size} bytes, and had {size} when the run was saved; it is another run's"

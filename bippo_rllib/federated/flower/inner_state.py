@@ -43,7 +43,7 @@ class InnerState:
         return [type(strategy).__name__ for strategy in self._strategies]
 
     def get(self) -> list[dict[str, Any]]:
-        """Returns for each strategy the attributes that have changed; warns of those that cannot be kept."""
+        """Returns the changed attributes of each strategy; warns of attributes that cannot be saved."""
         states = []
         for strategy, made in zip(self._strategies, self._made, strict=True):
             now = {name: _bytes(value) for name, value in vars(strategy).items()}
@@ -69,7 +69,7 @@ class InnerState:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """What a value is compared by; None for what is no value, such as functions and strategies, and is not kept."""
+    """The text by which a value is compared; None for objects that are not saved, such as functions and strategies."""
     arrays: dict[str, np.ndarray] = {}
     try:
         packed = json.dumps(pack(value, arrays))

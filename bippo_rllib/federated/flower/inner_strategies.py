@@ -8,7 +8,7 @@ from flwr.serverapp.strategy import Strategy
 
 
 def inner_strategies(strategy: Strategy) -> list[Strategy]:
-    """Returns the strategy and those that it wraps, which Flower's wrappers keep as ``strategy``, outermost first."""
+    """Returns the strategy and those inside it, outermost first; Flower's wrappers keep them as ``strategy``."""
     found = [strategy]
     while isinstance(inner := getattr(found[-1], "strategy", None), Strategy):
         found.append(inner)

@@ -33,7 +33,7 @@ class Limits:
     def candidates(
         self, reports: Reports, metrics: Mapping[Any, Mapping[str, Any]], server_round: int
     ) -> dict[Any, ClientReport]:
-        """Returns the reports, of which those of clients that may not be selected in the round say so."""
+        """Returns the reports, marked where a client may not be selected in the round."""
         left_j = {policy_of(client): joules for client, joules in self.batteries_j.items()}
         return {
             client: replace(
@@ -78,7 +78,7 @@ def checked_batteries(batteries_j: Mapping[Any, float]) -> dict[Any, float]:
     """Returns a copy of the joules that are left in each client's battery.
 
     Raises:
-        ValueError: For what is no finite number of at least 0; the message names the client.
+        ValueError: For a value that is not a finite number of at least 0; the message names the client.
     """
     return {
         client: checked_number(client, left_j, "battery_j", (0.0, math.inf)) for client, left_j in batteries_j.items()

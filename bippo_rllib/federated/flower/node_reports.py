@@ -52,7 +52,7 @@ class NodeReports:
         reports: By client.
         node_ids: The node of each client.
         metrics: By client, all entries of its reply, of MetricRecords and ConfigRecords.
-        refused: By node, what is wrong with its reply, as the rest of a sentence.
+        refused: Problem of a node's reply, as the rest of a sentence, by node.
         errors: By node, how it failed to evaluate, as the rest of a sentence.
     """
 
@@ -108,7 +108,7 @@ class NodeReports:
                 self.reports[client], self.node_ids[client] = report, node_id
             else:
                 other = next(other for other in nodes if other != node_id)
-                self.refused[node_id] = f"replies as {client!r}, as node {other} does; give each its own"
+                self.refused[node_id] = f"replies as {client!r}, as node {other} does; give each another"
 
     def refusals(self) -> str:
         """Returns in one line which nodes' replies cannot be used, and why."""
@@ -133,7 +133,7 @@ def _read(
     client_of: Callable[[int, Mapping[str, Any]], Any],
     keys: Sequence[str],
 ) -> tuple[Hashable, ClientReport]:
-    """The client and its report; a ValueError says what is wrong with them, without naming the node."""
+    """Returns the client and its report; raises a ValueError, without the node's name, for a bad reply."""
     if missing := [key for key in keys if key not in metrics]:
         raise ValueError(
             f"replied without {', '.join(missing)}; its MetricRecord has {', '.join(metrics) or 'nothing'}"

@@ -16,7 +16,7 @@ class NodeSnapshot:
 
     Flower's strategies count the nodes and then draw as many from a second list. Where a node joined in between, they
     would leave out another; where one left, they would wait for its return. A strategy that looks a third time waits
-    for nodes to connect, so that from then on it sees those that are there.
+    for nodes to connect, so that from then on it sees the connected nodes.
 
     Args:
         grid: The grid.

@@ -42,7 +42,7 @@ def profiles_of(
         try:
             new = _trained(next(iter(reply.content.array_records.values())))
             if not old or old.keys() != new.keys():
-                raise ValueError("its arrays are not those of the model, or none of them has real numbers")
+                raise ValueError("its arrays do not match the model's, or none of them has real numbers")
             pairs = [(old[name], new[name]) for name in old]
             after, num_samples = [array for _, array in pairs], reports[client].num_samples
             profiles[client] = update_profile([array for array, _ in pairs], after, num_samples, size=size)

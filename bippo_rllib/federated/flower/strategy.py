@@ -165,7 +165,7 @@ class BudgetedStrategy(Strategy):
         self.selector, self.batteries_j = saved.selector, saved.batteries_j
 
     def summary(self) -> None:
-        """Logs selector and budget, and the inner strategy's own summary."""
+        """Logs selector and budget, then the inner strategy's summary."""
         flower = logging.getLogger("flwr")
         flower.info("\t├──> Selection: %s", self.selector)
         flower.info(

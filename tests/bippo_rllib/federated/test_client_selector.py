@@ -120,7 +120,7 @@ def test_a_fresh_selector_is_that_of_an_untrained_algorithm(ray_session, tmp_pat
     ("method", "seed", "message"),
     [
         ("ppo", 0, "one central network selects"),
-        ("bippo_s", 0, "choose one of random, .*did you mean 'bippo-s'"),
+        ("bippo_s", 0, "choose one of random, .*did you mean bippo-s"),
         (None, 0, "no selector that can start fresh"),
         *(("bippo", seed, f"seed is {seed}") for seed in (-1, True, 2**64)),
     ],

@@ -97,7 +97,7 @@ def test_what_is_no_regular_file_is_no_trace(tmp_path, make):
 def test_a_trace_that_is_not_there_or_too_large_is_named(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"^churn_trace .*nowhere cannot be read: No such file or directory$"):
         read_trace(tmp_path / "nowhere", num_clients=2)
-    with pytest.raises(ValueError, match=r"^churn_trace is '~no such user/trace.csv', which leads nowhere: "):
+    with pytest.raises(ValueError, match=r"^churn_trace is '~no such user/trace.csv'; the path leads nowhere: "):
         FederationConfig(churn_trace="~no such user/trace.csv")
     monkeypatch.setattr(churn_trace, "MAX_BYTES", 2**20)
     with pytest.raises(ValueError, match=r"^churn_trace .*trace.csv has more than 1 MiB; expected one stay a line$"):

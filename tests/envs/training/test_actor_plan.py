@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is():
     assert refusal(plan, [Resources(3, 2)], "the cluster") is None
     assert refusal(plan, [Resources(2, 1), Resources(1, 1)], "the cluster") is None
     message = refusal(plan, [Resources(8, 1)], "the cluster")
-    assert "need 3 CPUs and 1.5 GPUs = 3 x (1 CPU and 0.5 GPUs), the cluster has 8 CPUs and 1 GPU;" in message
+    assert "need 3 CPUs and 1.5 GPUs = 3 x (1 CPU and 0.5 GPUs), the cluster has 8 CPUs and 1 GPU" in message
     # Enough in all, but the cores are on one node and the GPUs on the other.
     assert "has 9 CPUs and 4 GPUs on 2 nodes" in refusal(plan, [Resources(8, 0), Resources(1, 4)], "the cluster")
     # 0.1 + 0.1 + 0.1 is more than 0.3 in floating point.

@@ -71,11 +71,11 @@ def test_the_pages_callback_ends_a_trial_that_is_good_enough() -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("ending", "is not MODULE:NAME"),
+        ("ending", "must be MODULE:NAME"),
         ("nowhere:Second", "cannot import nowhere"),
         ("ending:Secnd", "did you mean Second?"),
-        ("ending:function", "is a function; name a class"),
-        ("mine:LeastTrained", "is the class LeastTrained; name a class"),
+        ("ending:function", "not a function"),
+        ("mine:LeastTrained", "not the class LeastTrained"),
         ("ending:Second,ending:Second", "twice"),
     ],
 )

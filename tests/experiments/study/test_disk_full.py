@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ray import tune
+from ray import cloudpickle, tune
+from ray.exceptions import RayTaskError
 from row_factory import make_rows
 from study_runs import TunerHere
 
 from experiments import tune_bippo
 from experiments.results.rows import ROWS_FILE, RowWriter, read_rows
-from experiments.study.disk_space import is_disk_full
+from experiments.study.failure import TrialFailed, is_disk_full
 
 STUDY = ["--methods", "bippo", "fedavg", "--seeds", "7", "--rounds", "5", "--parallel-trials", "1"]
 
@@ -39,18 +41,26 @@ def test_rows_on_a_full_disk_leave_the_old_file_as_it_was(tmp_path: Path) -> Non
     assert pq.read_table(tmp_path / ROWS_FILE)["round"].to_pylist() == [1, 2, 3]
 
 
-def test_a_full_disk_is_told_from_other_errors() -> None:
+@pytest.mark.parametrize(
+    ("raised", "is_full"),
+    [
+        (OSError(errno.ENOSPC, "no room"), True),
+        (OSError(errno.EDQUOT, "quota"), True),
+        (OSError(errno.EACCES, "No space left on device"), False),
+        (pa.ArrowInvalid("[Errno 28]"), False),
+    ],
+)
+def test_a_full_disk_is_known_by_its_number_and_survives_rays_way_to_the_driver(raised: Exception, is_full: bool):
+    actor = RayTaskError("train", "Traceback of another process", raised, "p", 1, "::1")
     try:
-        try:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        except OSError as cause:
-            raise RuntimeError("the trial failed") from cause
+        raise RuntimeError("the trial failed") from actor.as_instanceof_cause()
     except RuntimeError as error:
-        assert is_disk_full(error)
-    assert is_disk_full(OSError(errno.EDQUOT, "quota"))
-    assert is_disk_full("OSError: [Errno 28] Error writing bytes to file. Detail: No space left on device")
-    assert not is_disk_full(OSError(errno.EACCES, "Permission denied"))
-    assert not is_disk_full(pa.ArrowInvalid("no such column"))
+        failed = TrialFailed.of(error)
+    assert TrialFailed.of(failed) is failed and failed.reason.startswith(f"{type(raised).__name__}: ")
+    carried = RayTaskError("train", "Traceback", failed, "p", 1, "::1").as_instanceof_cause()
+    arrived = pickle.loads(cloudpickle.dumps(carried))
+    assert isinstance(arrived, TrialFailed)
+    assert (arrived.reason, arrived.is_disk_full) == (failed.reason, is_full) and is_disk_full(raised) == is_full
 
 
 def test_a_study_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,8 +89,7 @@ def test_a_missing_package_is_one_line_before_anything_starts(name, tmp_path, mo
     monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None)
     monkeypatch.setattr(tune_bippo, "run_study", lambda study: pytest.fail("started"))
     assert tune_bippo.main(["--logger", name, "--results-dir", str(tmp_path / "r")]) == 2
-    said = f"error: --logger {name} needs the package {name}, which is not installed: pip install {name}\n"
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err.endswith(f"pip install {name}\n")
     assert not (tmp_path / "r").exists()
 
 

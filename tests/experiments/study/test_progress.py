@@ -18,6 +18,7 @@ class FakeTrial:
         federation = {"num_clients": 8, "churn": (ChurnEvent(2, 7, "join"),)}
         trial = {"resume_from": resume_from, "search": {"env.budget_share": 0.5}}
         self.config = {"trial": trial, "federation": federation, "rounds": 10}
+        self.pickled_error_file = None
 
     def __str__(self) -> str:
         return self.name
@@ -127,9 +128,9 @@ def test_what_is_wrong_with_a_meter_stays(out: io.StringIO) -> None:
 
 
 def test_time_left_is_not_guessed_from_nothing() -> None:
-    assert overall_line(0, 600, 0, 6, 12.0).endswith("elapsed 0:12   estimating time left")
+    assert overall_line(0, 600, 0, 6, 12.0).endswith("estimating time left")
     # A tenth took 12 minutes: nine times as much is left, 1 h 48 min.
-    assert overall_line(60, 600, 0, 6, 720.0).endswith("elapsed 12:00   about 1:48:00 left")
+    assert overall_line(60, 600, 0, 6, 720.0).endswith("about 1:48:00 left")
 
 
 def test_the_first_line_comes_soon_and_the_next_ones_do_not() -> None:

@@ -1,4 +1,4 @@
-"""Resume: half-written checkpoints are passed over, rows are cut, a search goes on with the decisions it had made."""
+"""Resume: incomplete checkpoints are skipped, rows are cut, a search goes on with the decisions it had made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ODD_MANIFESTS = {
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "half a manifest", *ODD_MANIFESTS])
-def test_a_half_written_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path, damage: str) -> None:
+def test_an_incomplete_checkpoint_is_skipped(tmp_path: Path, damage: str) -> None:
     trial = make_trial(tmp_path, 12)
     make_checkpoint(trial, "checkpoint_000000", 5)
     newer = make_checkpoint(trial, "checkpoint_000001", 10)
@@ -103,22 +103,16 @@ def test_without_a_checkpoint_the_trial_starts_over(tmp_path: Path) -> None:
     assert [path.name for path in trial.iterdir()] == ["my_checkpoint_notes.txt"]
 
 
-def test_a_checkpoint_whose_rows_are_missing_is_not_used(tmp_path: Path) -> None:
-    trial = make_trial(tmp_path, 3)
-    make_checkpoint(trial, "checkpoint_000000", 5)
-    assert truncate_to_checkpoint(trial, 50) == Start(
-        "", "rows.parquet does not hold rounds 1 to 5, so they are run again"
-    )
-
-
-def test_a_trial_whose_rows_are_cut_off_says_that_its_rounds_are_run_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("num_rows", "cut"), [(3, False), (6, True)])
+def test_a_trial_that_lacks_rows_of_its_checkpoint_starts_over_with_a_note(tmp_path: Path, num_rows: int, cut: bool):
     write_run_info(tmp_path, info(methods=["bippo"]))
-    trial = make_trial(tmp_path, 6)
+    trial = make_trial(tmp_path, num_rows)
     make_checkpoint(trial, "checkpoint_000000", 4)
-    rows = trial / ROWS_FILE
-    rows.write_bytes(rows.read_bytes()[:200])
+    if cut:
+        (trial / ROWS_FILE).write_bytes((trial / ROWS_FILE).read_bytes()[:200])
     study = ready(study_to_resume(tmp_path))
-    assert study.notes == ("bippo-seed7 starts over: rows.parquet does not hold rounds 1 to 4, so they are run again",)
+    (note,) = study.notes
+    assert note.startswith("bippo-seed7 starts over") and "rounds 1 to 4" in note
     assert [start.resume_from for start in study.trials] == [""]
 
 
@@ -247,11 +241,6 @@ def test_code_that_decides_rows_and_has_changed_is_named(tmp_path: Path) -> None
     assert len(study_to_resume(tmp_path).notes) == (git_commit() is not None)
 
 
-def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"has no run\.json; name a folder"):
-        study_to_resume(tmp_path)
-
-
 TINY = ["--methods", "bippo", "--seeds", "7", "--rounds", "60", "--checkpoint-every", "7", "--parallel-trials", "1"]
 
 
@@ -261,10 +250,8 @@ def test_a_study_that_is_told_to_stop_says_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
     code, stderr = run_and_signal(TINY, folder, 2, signal.SIGTERM)
     assert code == tune_bippo.EXIT_INTERRUPTED
-    assert stderr.strip().splitlines() == [
-        f"interrupted; what was written until now is kept in {folder}",
-        f"resume with: bippo tune --resume {folder}",
-    ]
+    interrupted, hint = stderr.strip().splitlines()
+    assert interrupted.startswith("interrupted") and hint == f"resume with: bippo tune --resume {folder}"
     assert rows_so_far(folder) >= 2
 
 
@@ -383,7 +370,8 @@ def test_what_would_be_another_study_is_not_extended(tmp_path: Path) -> None:
 def test_what_a_record_says_is_not_said_again(tmp_path: Path, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_run_info(tmp_path, info())
     assert tune_bippo.main([flag, str(tmp_path), "--seeds", "8"]) == 2
-    assert capsys.readouterr().err == f"error: {flag} takes what to run from run.json; leave out --seeds\n"
-    (tmp_path / "run.json").write_text("{")
-    assert tune_bippo.main([flag, str(tmp_path)]) == 2
-    assert f"error: {tmp_path}/run.json is no record of a study: Invalid JSON" in capsys.readouterr().err
+    assert "leave out --seeds" in capsys.readouterr().err
+    for content, problem in (("{", "is no record of a study: Invalid JSON"), (None, "has no run.json")):
+        (tmp_path / "run.json").unlink() if content is None else (tmp_path / "run.json").write_text(content)
+        assert tune_bippo.main([flag, str(tmp_path)]) == 2
+        assert problem in capsys.readouterr().err

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from ray import tune
 
 from bippo_rllib import BippoConfig
+from bippo_rllib.setting_error import SettingError
+from envs.checks import SettingError as EnvironmentSettingError
 from experiments.report.metrics import short_setting
 from experiments.results.setting_text import describe, described
-from experiments.study.settings import (
-    apply_settings,
-    parse_search,
-    parse_settings,
-    sampling_domain,
-    split_settings,
-)
+from experiments.study.search import parse_search, sampling_domain
+from experiments.study.settings import apply_settings, as_typed, parse_settings, split_settings
 
 
 def test_values_are_literals_or_text() -> None:
@@ -112,3 +111,20 @@ def test_description_is_sorted_keeps_every_bit_and_reads_back() -> None:
 @pytest.mark.parametrize("text", ["{[1]: 2}", "+-inf", "{{}}"])
 def test_what_python_cannot_read_is_text(text: str) -> None:
     assert parse_settings([f"env.reward={text}"]) == {"env.reward": text}
+
+
+def test_an_error_of_a_federation_names_the_flag_or_key_that_sets_it() -> None:
+    for field, named in (("num_actors", "--num-actors"), ("lr", "env.lr"), ("dataset", "--scenario")):
+        error = as_typed(EnvironmentSettingError(field, 0, "it must be above 0"))
+        assert str(error) == f"{named} is 0; it must be above 0"
+    assert str(as_typed(EnvironmentSettingError("dataset", "a:b", "x"))).startswith("env.dataset is 'a:b'")
+    for other in (SettingError("lr", 0, "x"), EnvironmentSettingError("--methods", 0, "x"), ValueError("lr is 0")):
+        assert as_typed(other) is other
+
+
+@pytest.mark.parametrize("kind", [SettingError, EnvironmentSettingError])
+def test_errors_of_both_packages_have_the_same_fields_text_and_pickles(kind: type) -> None:
+    error = kind("lr", (1, "x"), "it must be a number")
+    arrived = pickle.loads(pickle.dumps(error))
+    assert (arrived.field, arrived.value, arrived.expected) == ("lr", (1, "x"), "it must be a number")
+    assert str(arrived) == "lr is (1, 'x'); it must be a number" and isinstance(error, ValueError)

@@ -25,7 +25,6 @@ from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, 
 from experiments import tune_bippo
 from experiments.results.checkpoints import newest_checkpoint
 from experiments.results.rows import TIMING_COLUMNS, read_rows
-from experiments.results.run_info import as_written, read_run_info
 from experiments.study.resume import study_to_resume
 
 WORLD: dict[str, Any] = {
@@ -77,6 +76,8 @@ def test_weights_are_the_checkpoints_and_all_else_is_fresh(checkpoints: dict[str
     for _ in range(4):
         algo.train()
     assert not torch.equal(algo.bank.flat, before)  # it goes on learning
+    algo.load_policies(checkpoints["independent"], epsilon=0.3)
+    assert algo.sampler.epsilon == 0.3
     algo.stop()
 
 
@@ -91,18 +92,12 @@ def test_a_central_network_of_the_same_clients_travels_too(checkpoints: dict[str
     algo.stop()
 
 
-def test_epsilon_can_be_said(checkpoints: dict[str, Path]) -> None:
-    algo = build()
-    algo.load_policies(checkpoints["independent"], epsilon=0.3)
-    assert algo.sampler.epsilon == 0.3
-    algo.stop()
-
-
 def test_misfits_are_refused_with_both_sides(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     independent, central = checkpoints["independent"], checkpoints["central"]
     for algo, source, message in (
         (build(num_clients=8), independent, "only in the checkpoint none, only here client_006, client_007"),
         (build(BippoConfig().training(hidden_size=16)), independent, "of 128 hidden units, expected 16"),
+        (build(CentralPPOConfig()), independent, "holds a policy for each client, expected one central"),
         (build(), central, "holds one central network for 6 clients, expected a policy for each client"),
         (build(CentralPPOConfig(), num_clients=8), central, "only here client_006, client_007"),
         (build(), other_observations(independent, tmp_path), "of 6 inputs, expected 5"),
@@ -214,17 +209,8 @@ def test_one_trial_or_checkpoint_serves_all(kind: str, pretrained: Path, tmp_pat
     [
         ("--init-from {results} --methods bippo fedavg", "fedavg learns nothing, so starting from the policies in"),
         ("--init-from {results} --methods fppo", "no complete checkpoint of fppo with seed 7; it has bippo-seed7, fed"),
-        ("--init-from {results}/bippo-seed7 --methods fppo", "holds a policy for each client, expected one central"),
         ("--init-from {results}/fedavg-seed7", "is of fedavg, which learns nothing"),
-        (
-            "--init-from {results} --set env.num_clients=8",
-            "only in the checkpoint none, only here client_006, client_0",
-        ),
-        (
-            "--init-from {results} --set env.num_clients=4",
-            "only in the checkpoint client_004, client_005, only here no",
-        ),
-        ("--init-from {results} --set hidden_size=64", "of 128 hidden units, expected 64"),
+        ("--init-from {results} --set env.num_clients=4", "only in the checkpoint client_004, client_005"),
         ("--init-from {results}/nowhere", "is no results folder (run.json), no trial's folder"),
         ("--init-from {results} --resume {results}", "leave out --init-from"),
     ],
@@ -303,17 +289,3 @@ def test_starting_over_needs_the_same_policies(pretrained: Path, tmp_path: Path)
     file.unlink()
     with pytest.raises(ValueError, match="--init-from: no policies at"):
         study_to_resume(folder)
-
-
-def test_run_files_without_the_new_entries_are_read(pretrained: Path, tmp_path: Path) -> None:
-    record = json.loads((pretrained / "run.json").read_text())
-    for name in ("init_from", "init_policies"):
-        del record[name]
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    info = read_run_info(tmp_path)
-    assert info is not None and info.init_from == "" and list(info.methods) == ["bippo", "ippo", "fedavg"]
-
-
-def test_events_and_tuples_read_back_as_they_were_written() -> None:
-    federation = {"churn": (envs.ChurnEvent(2, 1, "join"),), "late_labels": (3,)}
-    assert as_written(federation) == {"churn": [{"round": 2, "client": 1, "kind": "join"}], "late_labels": [3]}

@@ -17,6 +17,7 @@ from envs.settings.execution import Execution
 from experiments.results.checkpoints import truncate_to_checkpoint
 from experiments.results.rows import read_rows
 from experiments.study import trial as trial_module
+from experiments.study.failure import TrialFailed
 from experiments.study.placement import Placement
 from experiments.study.study import TrialStart
 from experiments.study.trial import POINTS, StudyTrial, param_space
@@ -77,8 +78,9 @@ def test_rounds_before_one_that_fails_are_reported_and_logged(tmp_path, monkeypa
     monkeypatch.setattr(StudyTrial, "training_step", fails_in_round_4)
     assert trial.train()["round"] == 3
     for _ in range(2):
-        with pytest.raises(OSError, match="no"):
+        with pytest.raises(TrialFailed) as error:
             trial.train()
+        assert error.value.reason == "OSError: no"
     trial.stop()
     assert read_rows(tmp_path / "failing")["round"].tolist() == steps(tmp_path / "failing") == [1, 2, 3]
 
