@@ -17,13 +17,14 @@ from bippo_rllib.federated.environment import SHARED
 FLOORS: dict[str, list[list[str]]] = {
     package: [floor.split() for floor in floors.split("|")]
     for package, floors in {
-        "bippo_rllib": "rllib_compat | selection method_settings | policies baselines | learning | runners federated |"
+        "bippo_rllib": "rllib_compat setting_error | selection method_settings | policies baselines | learning |"
+        "runners federated |"
         "rllib_settings portable_config checkpoint_state | selection_settings | config_checks | config | bippo export |"
         "baselines.central | bippo_rllib",
         "envs": "checks rng agent_ids | imports | rules round_result dataset_defaults | settings | config | data |"
         "training devices episode_state | observation infos own_effects round_rewards | federation | fitting |"
         "federated_rounds | envs",
-        "experiments": "scenario selectors shadowed_packages | scenarios baselines | methods | results |"
+        "experiments": "scenario baselines shadowed_packages | scenarios | methods | results |"
         "cli own_methods | study | report | benchmark tune_bippo commands new_study | __main__ | experiments",
     }.items()
 }

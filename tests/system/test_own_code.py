@@ -180,7 +180,10 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
         ("--methods pack.odd:CLASSES", "not a tuple"),
         ("--methods pack.odd:nothing", "it returned a NoneType"),
         ("--methods pack.odd:broken", "pack.odd:broken: RuntimeError: not today"),
-        *((f"{flag}pack.leaves:make", f"{what} is 'pack.leaves:make'; cannot import pack") for flag, what in WAYS.items()),
+        *(
+            (f"{flag}pack.leaves:make", f"{what} is 'pack.leaves:make'; cannot import pack")
+            for flag, what in WAYS.items()
+        ),
         *((f"{flag}pack.odd:leaves", f"{what} pack.odd:leaves: SystemExit: 0") for flag, what in CALLED.items()),
         *((f"{flag}pack.odd:odd", f"{what} pack.odd:odd: Odd: one two") for flag, what in CALLED.items()),
         ("--set env.model=pack.odd:too_large", "model pack.odd:too_large: RuntimeError: "),
