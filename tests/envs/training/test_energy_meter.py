@@ -350,7 +350,7 @@ def test_frequencies_cannot_change_where_costs_are_measured(mine):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("watts", "formula, nvml, rapl"), ("my_meter:joule", "did you mean joules"), ("my_meter:joules", "is a float")],
+    [("watts", "formula, nvml, rapl"), ("my_meter:joule", "did you mean joules"), ("my_meter:joules", "names a float")],
 )
 def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine, name, message):
     mine(5.0)
