@@ -26,6 +26,7 @@ import pandas as pd
 import pytest
 from source_tree import ROOT
 
+from experiments.methods import is_reference, privileged_information
 from experiments.report.report import build_report
 from experiments.report.sections import write_report
 from experiments.results.run_info import parse_run_info
@@ -102,6 +103,26 @@ def ahead_of_random(rows: Rows, every: Rows) -> list[float]:
     return [(rows.per_seed() > every.of("fedavg").per_seed()).sum()]
 
 
+def comparable(every: Rows) -> pd.Series:
+    """The mean accuracy of each method without privileged information that is no bound."""
+    means = every.rounds.groupby("method")["mean_accuracy"].mean()
+    return means[[not privileged_information(name) and not is_reference(name) for name in means.index]]
+
+
+def rank(rows: Rows, every: Rows) -> list[float]:
+    means = comparable(every)
+    return [(means > means[rows.rounds["method"].iloc[0]]).sum() + 1]
+
+
+def best_other(rows: Rows, every: Rows) -> list[float]:
+    return [comparable(every).drop(rows.rounds["method"].iloc[0]).max()]
+
+
+def share_of_fedcbs(rows: Rows, every: Rows) -> list[float]:
+    random, bound = (every.of(name).per_seed().mean() for name in ("fedavg", "fedcbs"))
+    return [100 * (rows.per_seed().mean() - random) / (bound - random)] if bound > random else []
+
+
 QUANTITIES: dict[str, Callable[[Rows, Rows], list[float]]] = {
     "accuracy": lambda rows, _: mean_and_std(rows.per_seed()),
     "late accuracy": lambda rows, _: mean_and_std(rows.within(101, np.inf).per_seed()),
@@ -111,6 +132,9 @@ QUANTITIES: dict[str, Callable[[Rows, Rows], list[float]]] = {
     "joules": lambda rows, _: [rows.per_seed("energy_j").mean()],
     "% of oracle": of_oracle,
     "seeds ahead of random": ahead_of_random,
+    "rank": rank,
+    "best other": best_other,
+    "share of fedcbs": share_of_fedcbs,
     "energy to noisy": lambda rows, _: energy_to_noisy(rows),
     "paper accuracy": lambda rows, _: paper(rows, "mean_accuracy"),
     "paper to target": lambda rows, _: paper(rows, "rounds_to_target"),
