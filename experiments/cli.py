@@ -9,6 +9,7 @@ import gc
 import io
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -162,22 +163,28 @@ def distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
     return tuple(values)
 
 
-def new_results_dir(requested: Path | None, name: str, *patterns: str) -> Path:
+def new_results_dir(requested: Path | None, name: str, run_file: str, rows_file: str) -> Path:
     """Returns an absolute path to a folder that can be written and holds no other run; does not create it.
 
     Args:
         requested: Value of ``--results-dir``; None for ``results/NAME-DATE-TIME``.
         name: Name of the scenario or benchmark.
-        patterns: Globs of files by which a folder that holds a run is known.
+        run_file: Name of the record in a folder that holds a run.
+        rows_file: Name of the files of rows, which are in folders of trials in the folder of a run.
 
     Raises:
-        ValueError: If it cannot be written or holds a run.
+        ValueError: If it cannot be written or holds a run, in folders below it too.
     """
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = (requested or Path("results") / f"{name}-{stamp}").resolve()
+    stamped = f"{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S')}"
+    folder = (requested or Path("results") / stamped).resolve()
     check_writable(folder)
-    if any(next(folder.glob(pattern), None) for pattern in patterns):
-        raise ValueError(f"results folder {folder} already holds a run; name another one, or remove it first")
+    if (folder / run_file).exists():
+        resume = shlex.join(["--resume", str(folder)])
+        raise ValueError(f"results folder {folder} already holds a run; name another one, or resume that run: {resume}")
+    if rows := next(folder.rglob(rows_file), None):
+        run = rows.parent.parent
+        beside = shlex.join(["--results-dir", str(run.parent / stamped)])
+        raise ValueError(f"results folder {folder} already holds the run {run}; name a new one, such as {beside}")
     return folder
 
 

@@ -194,7 +194,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         methods=methods,
         seeds=all_seeds,
         rounds=arguments.rounds or scenario.rounds,
-        results_dir=new_results_dir(arguments.results_dir, scenario.name, RUN_FILE, f"**/{ROWS_FILE}"),
+        results_dir=new_results_dir(arguments.results_dir, scenario.name, RUN_FILE, ROWS_FILE),
         settings=settings,
         callbacks=_callbacks(arguments),
         search=search,

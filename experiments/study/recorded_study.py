@@ -101,7 +101,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
     study = recorded_study(record, **arguments)
     for source in study.sources.values():
         check_unchanged(source.checkpoint, source.sha256)
-    folder = new_results_dir(results_dir, study.scenario.name, RUN_FILE, f"**/{ROWS_FILE}")
+    folder = new_results_dir(results_dir, study.scenario.name, RUN_FILE, ROWS_FILE)
     return replace(study, results_dir=folder, command=command)
 
 

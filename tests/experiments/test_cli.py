@@ -159,8 +159,11 @@ def test_a_read_only_results_folder_is_refused(capsys: pytest.CaptureFixture[str
 
 
 def test_a_results_folder_of_another_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_trial(tmp_path, make_rows([0.5]))
-    assert "already holds a run" in refusal(["--results-dir", str(tmp_path)], capsys)
+    write_trial(tmp_path / "old", make_rows([0.5]))
+    for folder in (tmp_path, tmp_path / "old", tmp_path / "old" / "bippo-seed7"):
+        assert f"--results-dir {tmp_path}/digits-" in refusal(["--results-dir", str(folder)], capsys)
+    (tmp_path / "old" / "run.json").write_text("{}")
+    assert f"--resume {tmp_path}/old" in refusal(["--results-dir", str(tmp_path / "old")], capsys)
 
 
 def test_list_shows_every_name_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:

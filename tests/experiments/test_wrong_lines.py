@@ -61,6 +61,7 @@ FOLLOWED = [
     ("tune --callbacks ending", r"such as \w+\.\w+(:)", "tune --callbacks ending{}Second"),
     ("tune --callbacks ending:Secnd", r"did you mean (\w+)", "tune --callbacks ending:{}"),
     ("tune --resume there", r"has no run\.json", "tune --results-dir new"),
+    ("tune --results-dir there", r"(--results-dir \S+)", "tune {}"),
     ("report nowhere", r"bippo (tune --results-dir nowhere)", "{}"),
     ("report there --fig x.pdf", r"did you mean (\S+)", "report there {} x.pdf"),
     ("report there --target 80", r"a share of 1, from .* to (\d)", "report there --output out --target {}"),
