@@ -17,7 +17,7 @@ from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.observing import observe
 from bippo_rllib.federated.prediction import Prediction, predict
 from bippo_rllib.federated.ranking import OortRanking
-from bippo_rllib.federated.reports import Reports, check_name
+from bippo_rllib.federated.reports import Reports, check_name, checked_clients
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import check_set_score_sampler
 from bippo_rllib.federated.selector_file import pack, unpack, write
@@ -243,7 +243,7 @@ class ClientSelector:
         """
         if self._parts.last is None:
             raise ValueError("there is no round to update; call select first")
-        self._parts.last.set_rewards(list(trained), accuracies, effects, rewards, self.reward)
+        self._parts.last.set_rewards(checked_clients(trained, "trained"), accuracies, effects, rewards, self.reward)
         given = effects if accuracies is None else accuracies
         if given is not None and self.reward and self.reward.is_of_effects != (effects is not None):
             warnings.warn(f"policies trained on {self.reward.name} now learn from another reward", stacklevel=2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.federated.reports import ACCURACY, EFFECT, REWARD, checked_number
+from bippo_rllib.federated.reports import ACCURACY, EFFECT, REWARD, check_mapping, checked_number
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.learning.experience import StepExperience
 from bippo_rllib.policies.agents import policy_of
@@ -46,6 +46,9 @@ class LastRound:
         """
         if [accuracies, effects, rewards].count(None) < 2:
             raise ValueError("give at most one of accuracies, effects and rewards")
+        for name, given in (("accuracies", accuracies), ("effects", effects)):
+            if given is not None:
+                check_mapping(given, name)
         index = self._index_of(trained)
         if accuracies is not None:
             rewards = self._team_reward(_known(formula), accuracies) if self.policy_ids else 0.0

@@ -16,10 +16,12 @@ from bippo_rllib.federated.reports import (
     COST_J,
     NUM_SAMPLES,
     Reports,
+    check_mapping,
     check_name,
     checked_budget,
     checked_vector,
     entries,
+    flags,
     numbers,
 )
 from bippo_rllib.federated.selector_parts import SelectorParts
@@ -38,7 +40,7 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
     budget_j = checked_budget(budget_j)
     clients, ids = _in_order(reports)
     costs_j = numbers(reports, clients, "cost_j", COST_J)
-    trained = _trained(parts.last, ids, entries(reports, clients, "trained"))
+    trained = _trained(parts.last, ids, flags(reports, clients, "trained"))
     given, size = entries(reports, clients, "observation"), len(parts.observation_high)
     accuracies, largest = np.full(len(clients), np.nan), parts.largest
     if any(observation is not None for observation in given):
@@ -64,8 +66,7 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
             budget_j=budget_j,
             high=parts.observation_high,
         )
-    flags = entries(reports, clients, "candidate")
-    candidates = np.array([flag is None or bool(flag) for flag in flags], dtype=bool)
+    candidates = np.array([flag is not False for flag in flags(reports, clients, "candidate")], dtype=bool)
     return Observed(
         reports=reports,
         clients=clients,
@@ -84,6 +85,7 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
 
 def _in_order(reports: Reports) -> tuple[list[Any], list[str]]:
     """Returns the clients in the order of training, and their policies."""
+    check_mapping(reports, "reports")
     try:
         clients = sorted(reports)
     except TypeError:  # ids of several kinds
@@ -97,13 +99,11 @@ def _in_order(reports: Reports) -> tuple[list[Any], list[str]]:
     return clients, list(by_id)
 
 
-def _trained(last: LastRound | None, ids: Sequence[str], reported: Sequence[Any]) -> np.ndarray:
+def _trained(last: LastRound | None, ids: Sequence[str], reported: Sequence[bool | None]) -> np.ndarray:
     """Returns ``bool[N]``, who trained in the last round; all did before the first one, as in the environment."""
     recorded = dict(zip(last.policy_ids, last.trained.tolist(), strict=True)) if last else {}
-    flags = [
-        recorded.get(p, last is None) if flag is None else bool(flag) for p, flag in zip(ids, reported, strict=True)
-    ]
-    return np.array(flags, dtype=bool)
+    known = [recorded.get(p, last is None) if flag is None else flag for p, flag in zip(ids, reported, strict=True)]
+    return np.array(known, dtype=bool)
 
 
 def _updates(parts: SelectorParts, reports: Reports, clients: Sequence[Hashable]) -> list[dict[str, Any]] | None:

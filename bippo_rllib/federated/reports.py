@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bippo_rllib.federated.record_fields import is_unicode
+from bippo_rllib.setting_error import did_you_mean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClientReport:
     """What a server knows of a client that is available in a round, by the names of the environment's infos.
+
+    All fields are given by name.
 
     Attributes:
         accuracy: Accuracy of the global model on the client's test data, in [0, 1].
@@ -69,12 +72,22 @@ def numbers(
     Raises:
         ValueError: If a number is missing, not finite or outside ``limits``; the message names the client.
     """
-    pairs = zip(clients, entries(reports, clients, key), strict=True)
-    values = [
-        math.nan if optional and value is None else checked_number(client, value, key, limits)
-        for client, value in pairs
-    ]
+    values = []
+    for client, value in zip(clients, entries(reports, clients, key), strict=True):
+        if value is None and not optional:
+            _check_has(client, reports[client], key)
+        values.append(math.nan if optional and value is None else checked_number(client, value, key, limits))
     return np.array(values, dtype=np.float64)
+
+
+def flags(reports: Reports, clients: Sequence[Hashable], key: str) -> list[bool | None]:
+    """Returns whether each client reports True or False under ``key``; None where it reports neither.
+
+    Raises:
+        ValueError: If it is something else; the message names the client.
+    """
+    values = entries(reports, clients, key)
+    return [None if value is None else _flag(client, value, key) for client, value in zip(clients, values, strict=True)]
 
 
 def checked_number(client: Hashable, value: Any, key: str, limits: tuple[float, float] = ANY) -> float:
@@ -109,6 +122,23 @@ def checked_vector(client: Hashable, value: Any, key: str, size: int | None) -> 
     return array
 
 
+def check_mapping(value: Any, name: str) -> None:
+    """Raises a ValueError unless ``value``, which has this name in the plural, is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} is {shown(value)}; expected a mapping from each client to its part of the {name}")
+
+
+def checked_clients(clients: Any, name: str) -> list[Any]:
+    """Returns the clients as a list.
+
+    Raises:
+        ValueError: For a text, whose letters are no clients, and for what is no collection.
+    """
+    if isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
+        raise ValueError(f"{name} is {shown(clients)}; expected a list of clients, such as [{shown(clients)}]")
+    return list(clients)
+
+
 def checked_budget(budget_j: Any) -> float:
     """Returns ``budget_j`` as a number.
 
@@ -130,6 +160,23 @@ def check_name(client: Hashable) -> None:
 def shown(value: Any) -> str:
     """Returns what a message shows of a value: one line, and of an array or a list the first few entries."""
     return " ".join(reprlib.repr(value).split())
+
+
+def _check_has(client: Hashable, report: Any, key: str) -> None:
+    """Raises a ValueError where a mapping lacks ``key``, or a report is none."""
+    if isinstance(report, Mapping):
+        if key not in report:
+            hint = did_you_mean(key, map(str, report))
+            raise ValueError(f"{client!r} has no {key}; its report has {shown(list(report))}{hint}")
+    elif not isinstance(report, ClientReport):
+        raise ValueError(f"the report of {client!r} is {shown(report)}; expected a ClientReport or a mapping")
+
+
+def _flag(client: Hashable, value: Any, key: str) -> bool:
+    is_number = isinstance(value, bool | np.bool_ | int | float | np.number)
+    if is_number and value in (0, 1):
+        return bool(value)
+    raise ValueError(f"{client!r} has {key} = {shown(value)}; expected True or False")
 
 
 def _as_float(value: Any) -> float:

@@ -24,7 +24,7 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
         ValueError: With the missing reports, in one line.
         ImportError: If another package called ``envs`` hides the needed one, in one line.
     """
-    report = ClientReport(0.5, 1, 0.0, loss=1.0 if selector.needs_loss else None)
+    report = ClientReport(accuracy=0.5, num_samples=1, cost_j=0.0, loss=1.0 if selector.needs_loss else None)
     try:
         selector.suggestions(dict.fromkeys(selector.policy_ids[:1] or ["client_000"], report), 0.0)
     except ValueError as error:

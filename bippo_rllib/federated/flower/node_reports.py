@@ -146,7 +146,10 @@ def _read(
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"has no client: {kind}{error}") from error
     found = {key: _number(node_id, metrics[key], key) for key in keys}
-    return client, ClientReport(found[ACCURACY], int(found[SAMPLES]), found[COST], found.get(LOSS))
+    report = ClientReport(
+        accuracy=found[ACCURACY], num_samples=int(found[SAMPLES]), cost_j=found[COST], loss=found.get(LOSS)
+    )
+    return client, report
 
 
 def _number(node_id: int, value: Any, key: str) -> float:

@@ -107,7 +107,10 @@ def _selector(content: np.ndarray) -> ClientSelector:
 
 
 def _saved_run(values: dict[str, Any], selector: ClientSelector) -> SavedRun:
-    reports = {client: ClientReport(*numbers) for client, numbers in values["reports"].items()}
+    names = ("accuracy", "num_samples", "cost_j", "loss")
+    reports = {
+        client: ClientReport(**dict(zip(names, numbers, strict=True))) for client, numbers in values["reports"].items()
+    }
     state = RunState(
         arrays=values["arrays"],
         round=values["round"],
@@ -116,5 +119,5 @@ def _saved_run(values: dict[str, Any], selector: ClientSelector) -> SavedRun:
         has_model=values["has_model"],
         profiles=values["profiles"],
     )
-    names = ("batteries_j", "history_size", "inner_names", "inner_states")
-    return SavedRun(state, selector, **{name: values[name] for name in names})
+    others = ("batteries_j", "history_size", "inner_names", "inner_states")
+    return SavedRun(state, selector, **{name: values[name] for name in others})

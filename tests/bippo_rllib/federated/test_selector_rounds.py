@@ -41,7 +41,9 @@ BAD_REPORTS = st.dictionaries(
     CLIENTS,
     st.one_of(
         st.dictionaries(ENTRIES, st.sampled_from(GIVEN)),
-        st.builds(ClientReport, *(st.sampled_from([0.5, 0.5, *NUMBERS]) for _ in range(3))),
+        st.builds(
+            ClientReport, **dict.fromkeys(("accuracy", "num_samples", "cost_j"), st.sampled_from([0.5, 0.5, *NUMBERS]))
+        ),
         st.just({"accuracy": 0.5, "num_samples": 10, "cost_j": 1.0}),
         st.fixed_dictionaries(
             {**KNOWN, "update_profile": st.sampled_from(PROFILES), "loss": st.sampled_from([0.5, 0.5, 0.0, *NUMBERS])}

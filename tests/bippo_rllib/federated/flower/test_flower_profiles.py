@@ -18,6 +18,8 @@ from bippo_rllib.federated.reports import ClientReport
 from bippo_rllib.federated.update_profiles import update_profile
 from bippo_rllib.selection.update_matching import UpdateMatching
 
+REPORT = {"accuracy": 0.5, "num_samples": 4, "cost_j": 1.0}
+
 pytestmark = pytest.mark.usefixtures("in_a_flower_task")
 
 
@@ -32,7 +34,9 @@ def test_it_selects_and_learns_as_if_it_was_updated_by_hand():
     mean, sketches, chosen = 0.25, {}, []
     for server_round in range(1, 6):
         reports = {
-            name: ClientReport(mean, 10, cost, trained=name in chosen if server_round > 1 else None)
+            name: ClientReport(
+                accuracy=mean, num_samples=10, cost_j=cost, trained=name in chosen if server_round > 1 else None
+            )
             for name, cost in zip(NAMES, COSTS_J, strict=True)
         }
         for name in chosen:
@@ -106,7 +110,7 @@ def reply(arrays):
 def test_a_profile_is_of_trained_real_numbers_alone():
     before = record(w=np.float32([1, 2]), **{"bn.running_mean": np.float32([5]), "bn.num_batches_tracked": np.int64(3)})
     after = record(w=np.float32([2, 1]), **{"bn.running_mean": np.float32([9]), "bn.num_batches_tracked": np.int64(8)})
-    found = profiles_of({"a": reply(after)}, before, {"a": ClientReport(0.5, 4, 1.0)}, 64)
+    found = profiles_of({"a": reply(after)}, before, {"a": ClientReport(**REPORT)}, 64)
     assert np.array_equal(found["a"], update_profile(np.float32([1, 2]), np.float32([2, 1]), 4))
 
 
@@ -114,7 +118,7 @@ def test_a_profile_is_of_trained_real_numbers_alone():
     "sent", [record(w=np.float32([1, np.nan])), record(v=np.float32([1, 2])), record(w=np.float32([1])), record()]
 )
 def test_what_cannot_be_sketched_costs_its_client_the_profile_only(sent, caplog):
-    reports = {name: ClientReport(0.5, 4, 1.0) for name in "ab"}
+    reports = {name: ClientReport(**REPORT) for name in "ab"}
     before = record(w=np.float32([0, 0]))
     found = profiles_of({"a": reply(sent), "b": reply(record(w=np.float32([1, 1])))}, before, reports, 64)
     assert set(found) == {"b"} and "no update profile of 'a'" in caplog.text
