@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from experiments.cli import Parser, exit_code, named_path
 from experiments.results.files import check_writable
+from experiments.shadowed_packages import OURS
 
 _TEMPLATES = "templates/study"
 #: So that neither Python nor pytest takes them for modules of this project.
@@ -21,7 +23,9 @@ def parser() -> Parser:
     result = Parser(
         prog="bippo new", description="Writes a folder with a method, a model and data of your own to start from."
     )
-    result.add_argument("folder", type=named_path, metavar="FOLDER", help="such as my-study; it is made")
+    result.add_argument(
+        "folder", type=named_path, metavar="FOLDER", help="such as my-study; it is made, the folder around it is not"
+    )
     return result
 
 
@@ -32,17 +36,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     folder: Path = parser().parse_args(argv).folder
-    check_writable(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} is there already and not empty; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    _check(folder)
+    folder.mkdir(exist_ok=True)
     templates = [each for each in resources.files("experiments").joinpath(_TEMPLATES).iterdir() if each.is_file()]
     for template in templates:
         text = template.read_text("utf-8").replace("# NAME", f"# {folder.resolve().name}")
         (folder / template.name.removesuffix(_SUFFIX)).write_text(text, "utf-8")
     written = sorted(template.name.removesuffix(_SUFFIX) for template in templates)
-    print(f"{folder}: {', '.join(written)}\nnext: cd {folder}, and the command in README.md")
+    print(f"{folder}: {', '.join(written)}\nnext: {shlex.join(['cd', str(folder)])}, and the command in README.md")
+    if (page := Path(__file__).resolve().parents[1] / "docs" / "your-own.md").exists():
+        print(f"more: {page}")
     return 0
+
+
+def _check(folder: Path) -> None:
+    """Refuses a folder that cannot be written, is not empty, or would hide a package of this project."""
+    check_writable(folder, "folder")
+    if not folder.resolve().parent.is_dir():
+        raise ValueError(f"there is no folder {folder.parent} to make {folder.name} in; make it first, or name another")
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is there already and not empty; name another folder")
+    if folder.resolve().name in OURS:
+        raise ValueError(f"{folder} would hide this project's package of that name from Python; name another folder")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 def test_the_command_of_the_readme_runs(folder: Path, tune_here: None, blank_figures: None) -> None:
     text = (folder / "README.md").read_text("utf-8")
-    assert text.startswith("# my-study\n") and len(text.splitlines()) <= 12
+    assert text.startswith("# my-study\n") and "test_mine.py" in text and len(text.splitlines()) <= 12
     (command,) = re.findall(r"^    bippo (.*)$", text, re.MULTILINE)
     shorter = ["--rounds", "2", "--seeds", "7", "--results-dir", "results"]
     assert commands.main([*shlex.split(command), *shorter]) == 0
@@ -49,6 +49,27 @@ def test_its_tests_pass_and_its_style_is_ours(folder: Path) -> None:
     ):
         done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["envs", "there/experiments", "not/there"])
+def test_a_folder_in_the_way_or_in_no_folder_is_not_made(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    assert commands.main(["new", name]) == 2
+    assert name.split("/")[0] in capsys.readouterr().err and not (tmp_path / name).exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+def test_what_it_says_to_type_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert commands.main(["new", "my study"]) == 0
+    said = capsys.readouterr().out
+    assert shlex.split(re.findall(r"next: (.*),", said)[0]) == ["cd", "my study"]
+    assert Path(re.findall(r"more: (.*)", said)[0]).is_file()
 
 
 def test_what_is_there_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
