@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from bippo_rllib import BippoConfig
 
 
-def method_name(text: str) -> str:
-    """Returns a method's name in rows and folders: ``mymodule.make`` for a custom ``mypackage.mymodule:make``."""
-    module, colon, function = text.partition(":")
-    return f"{module.rpartition('.')[2]}.{function}" if colon else text
-
-
 def check_method(text: str) -> None:
     """Raises a ``ValueError`` for a text that cannot name a method; imports nothing."""
     if is_import(text):
@@ -58,7 +52,7 @@ def _custom_method(text: str) -> Method:
     make = import_name("--methods", text)
     config = _custom_config(text, make)
     return Method(
-        method_name(text),
+        text,
         f"{text}: {(inspect.getdoc(make) or 'your own').splitlines()[0]}",
         partial(_custom_config, text, make),
         learns=config.policies_to_train != [],

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, collect_rarely, one_line, print_on_any_terminal, refuse
 from experiments.methods import METHODS
-from experiments.own_methods import method_name
 from experiments.results.checkpoints import finished
 from experiments.results.files import study_lock
 from experiments.results.naming import pluralize, printable
@@ -235,15 +234,14 @@ def _print_best_setting(study: Study, ranked: Sequence[tuple[str, str]]) -> None
     for trial in study.all_trials:
         folder = study.results_dir / trial.name
         failed = (folder / ERROR_FILE).exists() and not finished(folder, stopped.get(trial.name, study.rounds))
-        key = method_name(trial.method), describe(trial.search)
+        key = trial.method, describe(trial.search)
         going[key] = going.get(key, False) or not failed
     best = next((key for key in ranked if going.get(key)), None)
     if best is None:
         print("best setting   none, since all trials have failed\n")
         return
-    method = study.run_info.own_methods.get(best[0], best[0])
     settings = [f"{key}={value}" for key, value in described(best[1]).items()]
-    print(f"best setting   {shlex.join(['--methods', method, '--set', *settings])}")
+    print(f"best setting   {shlex.join(['--methods', best[0], '--set', *settings])}")
     print(f"ranked by      {RANKING}\n")
 
 

@@ -57,7 +57,7 @@ class RunInfo:
     target_accuracy: Share  #: A share of 1.
     rounds: AtLeastOne  #: FL rounds of a trial.
     federation: Mapping[str, Any]  #: Keywords of ``envs.parallel_env`` that all trials share.
-    methods: Annotated[Sequence[str], Field(min_length=1)]  #: Names as in rows, in the requested order.
+    methods: Annotated[Sequence[str], Field(min_length=1)]  #: As in ``--methods`` and in rows, in the requested order.
     seeds: Annotated[Sequence[Seed], Field(min_length=1)]  #: In the requested order.
     settings: Mapping[str, Any] = field(default_factory=dict)  #: The fixed ``--set`` values.
     callbacks: Sequence[str] = field(default_factory=list)  #: ``MODULE:NAME`` of RLlib callbacks.
@@ -67,7 +67,6 @@ class RunInfo:
     command: str = ""  #: As a user would type it again.
     warmup_energy_j: Mapping[str, Joules] = field(default_factory=dict)  #: Joules of round 0 by trial; no row has them.
     federation_record: FederationRecord | None = None  #: The federation as built; None where the search changes it.
-    own_methods: Mapping[str, str] = field(default_factory=dict)  #: ``MODULE:NAME`` of custom methods, by name.
     #: Networks of each method: for each draw of a search, or one; None where no policy is trained.
     networks: Mapping[str, Sequence[SelectorNetwork | None]] = field(default_factory=dict)
     init_from: str = ""  #: What policies started from; empty where from scratch.
@@ -155,8 +154,6 @@ def _check(info: RunInfo) -> None:
     for name, values in (("methods", info.methods), ("seeds", info.seeds)):
         if len(set(values)) < len(values):
             raise ValueError(f"{name} names one of them twice")
-    if stray := sorted(info.own_methods.keys() - set(info.methods)):
-        raise ValueError(f"own_methods has {stray[0]}, which is none of its methods")
     for method, networks in info.networks.items():
         if method not in info.methods or len(networks) != max(1, len(info.draws)):
             raise ValueError(f"networks has {len(networks)} of {method}; expected one for each draw of its methods")

@@ -22,7 +22,7 @@ from experiments.cli import (
     seeds,
 )
 from experiments.methods import METHODS
-from experiments.own_methods import look_up_method, method_name
+from experiments.own_methods import look_up_method
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.help_text import DESCRIPTION, EPILOG
@@ -255,7 +255,7 @@ def _callbacks(arguments: argparse.Namespace) -> tuple[str, ...]:
 def _methods(arguments: argparse.Namespace, search: dict[str, str]) -> tuple[str, ...]:
     tuned = search or arguments.init_from
     methods = tuple(chain(*arguments.methods) if arguments.methods else _TUNED if tuned else _DEFAULT_METHODS)
-    distinct("--methods", [method_name(method) for method in methods])
+    distinct("--methods", methods)
     for name in methods:
         if is_import(name):  # imported after all other checks, since that may take seconds
             check_import("--methods", name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from experiments.own_methods import find_method, method_name
+from experiments.own_methods import find_method
 from experiments.results.run_info import SelectorNetwork, as_written
 from experiments.study.ray_session import quiet
 from experiments.study.settings import ENV_PREFIX
@@ -30,7 +30,7 @@ def networks(study: Study) -> dict[str, list[SelectorNetwork | None]]:
     found = {}
     for method in study.methods:
         with suppress(ValueError):
-            found[method_name(method)] = [network_of(study_config(study, method, draw)) for draw in study.draws]
+            found[method] = [network_of(study_config(study, method, draw)) for draw in study.draws]
     return found
 
 
@@ -44,7 +44,7 @@ def method_settings(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for name in methods:
         with suppress(ValueError):
-            found[method_name(name)] = _settings_of(name)
+            found[name] = _settings_of(name)
     return found
 
 

@@ -52,7 +52,7 @@ def recorded_study(
     check_recorded(info.settings, info.search, draws)
     study = Study(
         scenario=look_up("scenario", info.scenario, SCENARIOS),
-        methods=tuple(info.own_methods.get(name, name) for name in info.methods),
+        methods=tuple(info.methods),
         seeds=tuple(info.seeds),
         rounds=info.rounds,
         results_dir=record,

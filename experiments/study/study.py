@@ -10,7 +10,6 @@ from typing import Any
 
 from envs.imports import OWN_CODE_FIELDS, is_import
 from envs.settings.execution import Execution
-from experiments.own_methods import method_name
 from experiments.results.run_info import PolicySource, RunInfo
 from experiments.results.setting_text import as_text
 from experiments.scenarios import Scenario
@@ -34,7 +33,7 @@ class TrialStart:
     def name(self) -> str:
         """Name of the trial's folder."""
         number = "" if self.number is None else f"-{self.number:05d}"
-        return f"{method_name(self.method)}-seed{self.seed}{number}"
+        return f"{self.method.replace(':', '.')}-seed{self.seed}{number}"
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,7 @@ class Study:
             target_accuracy=self.scenario.target_accuracy,
             rounds=self.rounds,
             federation=self.federation,
-            methods=[method_name(method) for method in self.methods],
-            own_methods={method_name(method): method for method in self.methods if is_import(method)},
+            methods=list(self.methods),
             seeds=list(self.seeds),
             settings=dict(self.settings),
             callbacks=list(self.callbacks),

@@ -35,7 +35,7 @@ def test_the_command_of_the_readme_runs(folder: Path, tune_here: None, blank_fig
     assert read_rows("results").groupby("method")["round"].max().to_dict() == {
         "bippo-r": 2,
         "fedavg": 2,
-        "mine.least_accurate": 2,
+        "mine:least_accurate": 2,
     }
 
 

@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
     def of(self, method: str) -> Rows:
         """The rows of a method; a custom one may be named without its module."""
-        named = self.rounds["method"].str.fullmatch(rf"(.*\.)?{re.escape(method)}")
+        named = self.rounds["method"].str.fullmatch(rf"(.*:)?{re.escape(method)}")
         return self._replace(rounds=self.rounds[named])
 
     def within(self, first: float, last: float) -> Rows:

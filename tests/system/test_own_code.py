@@ -24,7 +24,7 @@ from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
 from envs.training.models import build_model
 from experiments import tune_bippo
-from experiments.own_methods import _custom_method, find_method, method_name
+from experiments.own_methods import _custom_method, find_method
 from experiments.results.files import sha256
 from experiments.results.rows import TIMING_COLUMNS, read_rows
 from experiments.scenarios import SCENARIOS
@@ -143,16 +143,15 @@ def test_the_pages_method_model_and_data_set_in_a_study_and_on_resume(
     with monkeypatch.context() as patch:
         patch.setattr(tune, "Tuner", TunerHere)
         assert tune_bippo.main(STUDY) == 0
-    assert "mine.in_turn" in capsys.readouterr().out and "| mine.in_turn |" in Path("r/report.md").read_text()
+    assert "mine:in_turn" in capsys.readouterr().out and "| mine:in_turn |" in Path("r/report.md").read_text()
     rows = read_rows("r").drop(columns=list(TIMING_COLUMNS))
     names = rows.groupby("method")["trial"].unique().map(list).to_dict()
-    assert names == {"fedavg": ["fedavg-seed7"], "mine.in_turn": ["mine.in_turn-seed7"]}
+    assert names == {"fedavg": ["fedavg-seed7"], "mine:in_turn": ["mine.in_turn-seed7"]}
     # Nobody trains again before everybody has, and four rounds are too few for all.
-    chosen = [client for trained in rows[rows["method"] == "mine.in_turn"]["trained"] for client in trained]
+    chosen = [client for trained in rows[rows["method"] == "mine:in_turn"]["trained"] for client in trained]
     assert len(chosen) == len(set(chosen)) < 20
     record = json.loads(Path("r/run.json").read_text())
-    assert record["methods"] == ["mine.in_turn", "fedavg"]
-    assert record["own_methods"] == {"mine.in_turn": "mine:in_turn"}
+    assert record["methods"] == ["mine:in_turn", "fedavg"]
     # 64 pixels on 32 units on ten classes, and their biases.
     assert record["federation_record"]["model"] == {
         "name": "mine:build",
@@ -189,7 +188,7 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
         ("--set env.model=pack.odd:too_large", "model pack.odd:too_large: RuntimeError: "),
         ("--set env.model=pack.odd:of_one_that_leaves", "called with a batch of one sample: SystemExit"),
         ("--methods ./mine:in_turn", "'./mine:in_turn'; it must be MODULE:NAME"),
-        ("--methods pack.odd:shared other.odd:shared", "odd.shared twice"),
+        ("--methods pack.odd:shared pack.odd:shared", "pack.odd:shared twice"),
         ("--set env.model=mine:biuld", "mine has no biuld; did you mean build?"),
         ("--set env.dataset=mine:load()", "'mine:load()'; it must be MODULE:NAME"),
         ("--set env.dataset=fashion_mnist", "env.dataset: use --scenario"),
@@ -212,7 +211,6 @@ def test_an_interrupt_in_custom_code_remains_one(way: str, mine: None, capsys: p
 
 
 def test_an_own_method_is_known_by_what_it_makes(mine: None) -> None:
-    assert method_name("mypackage.mine:in_turn") == "mine.in_turn" and method_name("bippo-r") == "bippo-r"
     in_turn, by_loss = find_method("mine:in_turn"), find_method("pack.odd:by_loss")
     assert (in_turn.learns, by_loss.learns) == (False, True)
     assert (dict(in_turn.federation), by_loss.federation) == ({}, {"with_loss": True})
@@ -231,7 +229,7 @@ def test_a_config_that_is_shared_is_copied_and_its_callbacks_are_kept(mine: None
     assert (config.lr, config.seed) == (0.5, 3)
     assert (shared.lr, shared.seed) == (BippoConfig().lr, None)
     ours, own = config.callbacks_class
-    assert own is Own and isinstance(ours(), RowCallback) and ours()._info.method == "odd.shared"
+    assert own is Own and isinstance(ours(), RowCallback) and ours()._info.method == "pack.odd:shared"
 
 
 def test_an_own_model_is_drawn_from_its_seed_and_must_fit(mine: None) -> None:

@@ -40,7 +40,7 @@ def record_that_names(folder: Path, **changes: object) -> Path:
     ("named", "listed"),
     [
         ({"methods": ["trap:make", "fedavg"]}, "--methods trap:make"),
-        ({"methods": ["bippo"], "own_methods": {"bippo": "trap:make"}}, "--methods trap:make"),
+        ({"methods": ["trap:make"]}, "--methods trap:make"),
         *(
             ({"settings": {f"env.{name}": "trap:make"}, "federation": {name: "trap:make"}}, f"env.{name}=trap:make")
             for name in OWN_CODE_FIELDS
@@ -85,10 +85,7 @@ def test_code_that_a_record_names_is_listed_and_imported_only_if_it_is_trusted(
         ({"search": {"lr": "__import__('os').system('x')"}}, "expected one of Tune's functions"),
         ({"search": {"lr": "choice([1])"}, "draws": [{"env.model": "'os:system'"}]}, "a draw has env.model, but the"),
         ({"methods": ["../elsewhere"]}, "unknown method '../elsewhere'"),
-        (
-            {"methods": ["x"], "own_methods": {"x": "../elsewhere:make"}},
-            "--methods is '../elsewhere:make'; it must be MODULE",
-        ),
+        ({"methods": ["../elsewhere:make"]}, "--methods is '../elsewhere:make'; it must be MODULE"),
     ],
 )
 def test_a_record_says_nothing_that_could_not_be_typed(
@@ -112,7 +109,7 @@ def test_whatever_a_record_holds_is_taken_or_refused_in_one_line(seed: int, tmp_
             {"search": {"lr": "choice([0.1, 0.2])"}, "draws": [{"lr": "0.1"}, {"lr": "0.2"}], "methods": ["bippo"]},
             {"search": {"lr": "choice([0.1, 0.2])"}, "num_samples": 2, "methods": ["bippo"]},
             {"scenario": "churn", "rounds": 60, "federation": churn.federation_for(60)},
-            {"methods": ["m.f"], "own_methods": {"m.f": "nowhere:f"}, "settings": mine, "federation": mine},
+            {"methods": ["nowhere:f"], "settings": mine, "federation": mine},
         )
     ):
         record = record_that_names(tmp_path / f"study {number}", **changes)

@@ -45,7 +45,6 @@ def _with_federation(client: dict[str, Any] | None = None, **changes: Any) -> di
         ({"methods": []}, r"methods is \[\]"),
         ({"methods": "bippo"}, "methods is 'bippo', expected"),
         ({"warmup_energy_j": {"bippo-seed7": math.inf}}, "warmup_energy_j.bippo-seed7 is inf, expected"),
-        ({"own_methods": {"other": "m:f"}}, "own_methods has other"),
         (_with_federation({"client": 7}), "clients.1 is client 7"),
         (_with_federation({"labels": {"2": 1}}), "client 1 holds label '2', but there are 2 classes"),
         (_with_federation({"cost_j": -1.0}), "federation_record.clients.1.cost_j is -1.0, expected"),
