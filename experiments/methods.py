@@ -73,9 +73,9 @@ def _published_power_of_choice() -> BippoConfig:
 
 
 def _connector(config_class: str) -> BippoConfig:
-    import experiments.baselines
+    import experiments.connector_methods
 
-    return getattr(experiments.baselines, config_class)()
+    return getattr(experiments.connector_methods, config_class)()
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
@@ -91,7 +91,7 @@ def _by_settings(name: str, description: str, **more: Any) -> Method:
 
 
 def _by_connector(name: str, config_class: str, description: str, **more: Any) -> Method:
-    """Returns a method of ``experiments.baselines``."""
+    """Returns a method of ``experiments.connector_methods``."""
     return Method(name, description, partial(_connector, config_class), learns=False, **more)
 
 

@@ -27,7 +27,7 @@ from bippo_rllib.baselines.central.learner import CentralLearner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-from experiments.baselines import OortConfig
+from experiments.connector_methods import OortConfig
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 

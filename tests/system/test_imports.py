@@ -24,7 +24,7 @@ FLOORS: dict[str, list[list[str]]] = {
         "envs": "checks rng agent_ids | imports | rules round_result dataset_defaults | settings | config | data |"
         "training devices episode_state | observation infos own_effects round_rewards | federation | fitting |"
         "federated_rounds | envs",
-        "experiments": "scenario baselines shadowed_packages | scenarios | methods | results |"
+        "experiments": "scenario connector_methods shadowed_packages | scenarios | methods | results |"
         "cli own_methods | study | report | benchmark tune_bippo commands new_study | __main__ | experiments",
     }.items()
 }

@@ -10,7 +10,7 @@ import torch
 from bippo_rllib import Bippo
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from envs import parallel_env
-from experiments.baselines import good_clients
+from experiments.connector_methods import good_clients
 from experiments.scenarios import DIGITS
 from experiments.study.row_callback import TrialInfo
 from experiments.study.trial import bippo_config
