@@ -122,7 +122,7 @@ def test_losses_are_on_the_noisy_labels_and_accuracies_on_the_true_ones():
     ("fields", "named"),
     [
         ({"noisy_clients": 3}, "noisy_clients is 3"),
-        ({"noisy_clients": (20,)}, "20; clients go from 0 to 19"),
+        ({"noisy_clients": (20,)}, "clients go from 0 to 19"),
         ({"noisy_clients": (-1,)}, "noisy_clients is -1"),
         ({"noisy_clients": (1, 2, 1)}, r"\(1, 2, 1\)"),
         ({"label_noise": 1.1}, "label_noise is 1.1"),
