@@ -22,6 +22,7 @@ from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import check_set_score_sampler
 from bippo_rllib.federated.selector_file import pack, unpack, write
 from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.federated.selector_settings import settings_of
 from bippo_rllib.federated.update_profiles import PROFILE_SIZE
 from bippo_rllib.learning.policy_trainer import PolicyTrainer
 from bippo_rllib.policies.agents import policy_of
@@ -131,6 +132,11 @@ class ClientSelector:
     def learns(self) -> bool:
         """Whether any policy learns; none does in methods like ``fedavg`` and ``rep``."""
         return self._parts.trains != []
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it is made with and keeps, by name; neither its seed nor anything that rounds change."""
+        return settings_of(self._parts)
 
     @property
     def profile_size(self) -> int | None:

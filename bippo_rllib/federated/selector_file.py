@@ -20,6 +20,7 @@ from bippo_rllib.federated.packed_rankings import pack_ranking, unpack_ranking
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import VERSION, array_fields, check_arrays, check_fields, check_headers
 from bippo_rllib.federated.selector_parts import SelectorParts, trainer_with
+from bippo_rllib.federated.selector_settings import MATCHING, PRIOR, SAMPLER
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.selection.budget_sampler import BudgetSampler
@@ -32,9 +33,6 @@ SELECTOR_FILE = "selector.safetensors"
 _KEY = "bippo_rllib"
 #: The array whose shape is the policies' size.
 _WEIGHTS = "actor.0.weight"
-_SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds", "set_weight")
-_PRIOR = ("key", "weight", "gain", "only_lowers")
-_MATCHING = ("key", "size_key", "length_penalty")
 
 
 def pack(parts: SelectorParts) -> bytes:
@@ -52,7 +50,7 @@ def pack(parts: SelectorParts) -> bytes:
         "seed": policies.seed,
         "batch_size": trainer.buffer.batch_size,
         "settings": asdict(parts.settings),
-        "sampler": {name: getattr(parts.sampler, name) for name in _SAMPLER},
+        "sampler": {name: getattr(parts.sampler, name) for name in SAMPLER},
         "sampler_state": parts.sampler.get_state(),
         "prior": None,
         "matching": None,
@@ -70,7 +68,7 @@ def pack(parts: SelectorParts) -> bytes:
     if prior is not None:
         state = prior.record.get_state()
         clients = state.pop("clients")
-        record["prior"] = {name: getattr(prior, name) for name in _PRIOR} | {"clients": clients}
+        record["prior"] = {name: getattr(prior, name) for name in PRIOR} | {"clients": clients}
         arrays |= {f"prior.{name}": array for name, array in state.items()}
     if parts.matching is not None:
         record["matching"], of_matching = _pack_matching(parts.matching)
@@ -231,7 +229,7 @@ def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Selec
 
 
 def _prior(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Prior:
-    prior = Prior(**{name: record[name] for name in _PRIOR})
+    prior = Prior(**{name: record[name] for name in PRIOR})
     prior.record.set_state({"clients": record["clients"], **arrays})
     return prior
 
@@ -240,7 +238,7 @@ def _pack_matching(matching: UpdateMatching) -> tuple[dict[str, Any], dict[str, 
     """Returns the entries and the arrays of update matching."""
     state = matching.get_state()
     profiles, recent = state["profiles"], state["recent"]
-    record = {name: getattr(matching, name) for name in _MATCHING} | {
+    record = {name: getattr(matching, name) for name in MATCHING} | {
         "clients": list(profiles),
         "profile_size": matching.profile_size,
         "first_length": state["first_length"],
@@ -251,7 +249,7 @@ def _pack_matching(matching: UpdateMatching) -> tuple[dict[str, Any], dict[str, 
 
 
 def _matching(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> UpdateMatching:
-    result = UpdateMatching(**{name: record[name] for name in _MATCHING})
+    result = UpdateMatching(**{name: record[name] for name in MATCHING})
     profiles = dict(zip(record["clients"], arrays["profiles"], strict=True))
     result.set_state(
         {"profiles": profiles, "first_length": record["first_length"], "recent": arrays["recent"].tolist()}

@@ -10,6 +10,7 @@ from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
+from bippo_rllib.federated.flower.checks import check_same_selector
 from bippo_rllib.federated.flower.history import History
 from bippo_rllib.federated.flower.inner_state import InnerState
 from bippo_rllib.federated.flower.running import RunState
@@ -60,15 +61,17 @@ class Checkpoints:
             run.inner_states = self._inner.get()
         run.save(path)
 
-    def load(self, path: str | Path) -> SavedRun:
+    def load(self, path: str | Path, selector: ClientSelector) -> SavedRun:
         """Reads a saved run, restores what its inner strategies remember, and has ``start`` go on from it.
 
         Raises:
-            ValueError: If it cannot be read, or is of other strategies or another history; nothing is changed then.
+            ValueError: If it cannot be read, or is of other strategies, another selector than this one, or another
+                history; nothing is changed then.
         """
         saved = SavedRun.load(path)
         if saved.inner_names != self._inner.names:
             raise ValueError(f"{path} was saved with {saved.inner_names}, and this run has {self._inner.names}")
+        check_same_selector(selector, saved.selector)
         self._history.check(saved.history_size)
         self._inner.set(saved.inner_states or [])
         self._complete = self._loaded = saved

@@ -42,6 +42,17 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
         )
 
 
+def check_same_selector(given: ClientSelector, saved: ClientSelector) -> None:
+    """Raises a ValueError, with the first setting that differs, where a saved run has another selector."""
+    ours, theirs = given.settings, saved.settings
+    if differing := [name for name in ours if ours[name] != theirs[name]]:
+        name = differing[0]
+        raise ValueError(
+            f"the saved run has another selector ({name} is {theirs[name]!r} there, and {ours[name]!r} here); "
+            "give the selector that it started with, or start a new run with other files"
+        )
+
+
 def check_strategy(strategy: Strategy, *, effects: bool) -> None:
     """Refuses strategies that select themselves, or that cannot make the models that effects are measured with.
 

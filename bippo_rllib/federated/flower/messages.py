@@ -24,6 +24,12 @@ def no_client_trains(reports: Mapping[Any, ClientReport], budget_j: float) -> st
     return f"the budget of {budget_j:g} J is below the cheapest client's cost, {cost_j:g} J of {cheapest!r}"
 
 
+def who_trains(selected: Sequence[Any], available: int, cost_j: float) -> str:
+    """Returns who is sent the training of a round, of so many clients, and the joules that it costs."""
+    named = f": {_first([str(client) for client in selected])} ({cost_j:.4g} J)" if selected else ""
+    return f"selected {len(selected)} of {available} clients{named}"
+
+
 def unnamed(node_ids: Mapping[Any, int], policy_ids: Collection[str]) -> str | None:
     """Returns that clients which are known by their node's id start with fresh policies; None if no such one is new.
 

@@ -86,7 +86,7 @@ class NodeReports:
         for reply in replies:
             node_id = reply.metadata.src_node_id
             if reply.has_error():
-                result.errors[node_id] = f"failed: {reply.error.reason or reply.error.code}"
+                result.errors[node_id] = f"failed: {_last_line(reply.error.reason) or reply.error.code}"
                 continue
             metrics[node_id] = _entries(reply)
             try:
@@ -117,6 +117,11 @@ class NodeReports:
     def failures(self) -> str:
         """Returns in one line which nodes did not evaluate, and why."""
         return _listed(self.errors)
+
+
+def _last_line(reason: str | None) -> str:
+    """Returns the error of a traceback, such as Flower's simulation sends, at most 300 characters of it."""
+    return (reason or "").strip().rpartition("\n")[2].strip()[-300:]
 
 
 def _entries(reply: Message) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from flwr.serverapp.strategy import Strategy
 
 from bippo_rllib.federated.client_selector import ClientSelector
 from bippo_rllib.federated.flower.limits import Limits, budget_of
-from bippo_rllib.federated.flower.messages import no_client_trains, unnamed
+from bippo_rllib.federated.flower.messages import no_client_trains, unnamed, who_trains
 from bippo_rllib.federated.flower.node_reports import NodeReports
 from bippo_rllib.federated.flower.running import Round
 
@@ -62,4 +62,7 @@ def messages_to(
     now.selected = [client for client in chosen if node_ids[client] in by_node]
     if left_out := [client for client in chosen if client not in now.selected]:
         logger.warning("round %d: %s sends nothing to %s", now.number, type(strategy).__name__, left_out)
+    # Beside Flower's line on the nodes that the strategy prepares messages to.
+    trains = who_trains(now.selected, len(now.reports), sum(now.costs_j.values()))
+    logging.getLogger("flwr").info("configure_train: %s", trains)
     return [by_node[node_ids[client]] for client in now.selected]

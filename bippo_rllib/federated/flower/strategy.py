@@ -134,6 +134,9 @@ class BudgetedStrategy(Strategy):
         renumber(result, run.first_round)
         if not run.state.has_model:
             logger.warning("no round made a model; result.arrays is the initial one")
+        if state.round and not left:
+            complete = f"the saved run has {state.round} rounds, and num_rounds is {num_rounds}"
+            logger.warning("%s: none is left; raise num_rounds, or start a new run with other files", complete)
         result.arrays = run.state.arrays
         return result
 
@@ -158,10 +161,10 @@ class BudgetedStrategy(Strategy):
             path: What ``save`` wrote, or ``checkpoint_path`` of the run that was ended.
 
         Raises:
-            ValueError: If there is none, it is damaged, its inner strategies are of other classes, or the history's
-                file is another run's; in one line. The strategy is unchanged then.
+            ValueError: If there is none, it is damaged, its inner strategies are of other classes, its selector has
+                other settings, or the history's file is another run's; in one line. The strategy is unchanged then.
         """
-        saved = self._checkpoints.load(path)
+        saved = self._checkpoints.load(path, self.selector)
         self.selector, self.batteries_j = saved.selector, saved.batteries_j
 
     def summary(self) -> None:

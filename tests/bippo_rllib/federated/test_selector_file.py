@@ -18,7 +18,7 @@ from toy_selector import read_file, toy_reports, toy_selector, used_selector, wr
 from bippo_rllib import BudgetSampler, ClientSelector, Reward
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
-from bippo_rllib.federated import selector_file
+from bippo_rllib.federated import selector_file, selector_settings
 from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, ReportRanking
 from bippo_rllib.federated.selector_fields import FIELDS
 from bippo_rllib.learning.ppo_update import PPOSettings
@@ -258,10 +258,10 @@ def test_a_custom_sampler_selects_and_update_matching_needs_odds(good, tmp_path)
 def test_the_table_knows_every_setting():
     """Of a sampler but its seed, whose generator is in the file."""
     sampler = [name for name in inspect.signature(BudgetSampler).parameters if name != "seed"]
-    assert list(FIELDS["sampler"]) == list(selector_file._SAMPLER) == sampler
+    assert list(FIELDS["sampler"]) == list(selector_settings.SAMPLER) == sampler
     assert list(FIELDS["settings"]) == [field.name for field in fields(PPOSettings)]
     assert list(FIELDS["reward"].table) == [field.name for field in fields(Reward)]
     prior = [field.name for field in fields(Prior) if field.name != "record"]
     matching = inspect.signature(UpdateMatching).parameters
-    assert list(FIELDS["matching"].table)[:3] == list(selector_file._MATCHING) == list(matching)
-    assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_file._PRIOR, "clients"]
+    assert list(FIELDS["matching"].table)[:3] == list(selector_settings.MATCHING) == list(matching)
+    assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_settings.PRIOR, "clients"]

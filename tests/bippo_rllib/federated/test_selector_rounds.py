@@ -18,6 +18,7 @@ from toy_selector import toy_reports, toy_selector, used_selector
 from bippo_rllib import ClientReport, ClientSelector, Reward
 from bippo_rllib.federated.ranking import CyclicRanking, OortRanking
 from bippo_rllib.federated.selector_file import pack
+from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.selection.update_matching import UpdateMatching
 
 
@@ -74,6 +75,14 @@ def test_a_refused_selection_changes_nothing(reports, budget, explore, reward, u
             assert bits(selector) == before and "\n" not in str(error)
         else:
             assert set(map(id, chosen)) <= set(map(id, reports)) and bits(selector)  # which can be saved
+
+
+def test_settings_outlast_rounds_and_the_file_and_differ_between_methods(tmp_path):
+    for used, fresh in ((USED, toy_selector(matching=UpdateMatching())), (RANKED[0], None), (RANKED[1], None)):
+        used.save(tmp_path / "file")
+        assert ClientSelector.load(tmp_path / "file").settings == (fresh or used).settings == used.settings
+    of_methods = [ClientSelector.fresh(method).settings for method in METHOD_SETTINGS]
+    assert all(of_methods.count(settings) == 1 for settings in of_methods)
 
 
 def test_an_update_that_diverges_is_refused_and_the_round_can_be_reported_once_more():

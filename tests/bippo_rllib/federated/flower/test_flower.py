@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 import re
 
@@ -39,6 +40,14 @@ def test_a_round_is_trained_by_those_the_selector_picks_within_the_budget():
     spent = sum(metrics["energy-j"] for metrics in result.train_metrics_clientapp.values())
     assert spent == sum(COSTS_J[client] for client in nodes.trained())
     assert all(0 < metrics["energy-j"] <= BUDGET_J for metrics in result.train_metrics_clientapp.values())
+
+
+def test_the_log_says_who_trains(caplog):
+    nodes = Nodes()
+    with caplog.at_level(logging.INFO, "flwr"):
+        run(budgeted(budget_j=1.0), nodes, rounds=1)
+    (trained,) = nodes.trained()
+    assert f"configure_train: selected 1 of 6 clients: {NAMES[trained]} (1 J)" in caplog.text
 
 
 def reports_at(accuracy):

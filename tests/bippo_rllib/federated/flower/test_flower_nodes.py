@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from flower_nodes import COSTS_J, NAMES, Nodes, note_selections, run, selector
+from flower_nodes import COSTS_J, NAMES, Nodes, error, note_selections, run, selector
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from hypothesis import HealthCheck, given, settings
@@ -127,6 +127,15 @@ def test_where_no_node_replies_rightly_to_the_first_evaluation_the_reason_is_rai
     assert nodes.trained() == []
     with pytest.raises(ValueError, match=r"node 100 replies as 'same', as node 101 does; .* 1 more$"):
         run(budgeted(client_of=lambda node_id, metrics: "same"), Nodes())
+
+
+def test_a_node_that_fails_with_a_traceback_is_named_with_its_last_line(caplog):
+    class Failing(Nodes):
+        def evaluate(self, message, client):
+            return error(message, "Traceback:\n  File x\nno such folder: 'images'")
+
+    run(budgeted(), Failing(), rounds=1)
+    assert "(node 100 failed: no such folder: 'images'; node 101" in caplog.text
 
 
 def test_where_all_nodes_reply_wrongly_later_the_reports_before_are_used(caplog):

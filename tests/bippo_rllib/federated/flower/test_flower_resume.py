@@ -11,7 +11,7 @@ from flower_nodes import NAMES, Nodes, run, selector, weight
 from flwr.app import Array, ArrayRecord
 from flwr.serverapp import strategy as fl
 
-from bippo_rllib import Reward
+from bippo_rllib import ClientSelector, Reward
 from bippo_rllib.federated.flower import BudgetedStrategy
 from bippo_rllib.selection.update_matching import UpdateMatching
 
@@ -136,11 +136,12 @@ def test_a_result_counts_rounds_from_the_first_of_the_run_and_evaluates_the_save
     assert evaluated == [2, 3]
 
 
-def test_a_run_that_is_complete_trains_no_more(tmp_path):
+def test_a_run_that_is_complete_trains_no_more_and_says_so(tmp_path, caplog):
     whole = outcome(budgeted(tmp_path), MortalNodes())
     strategy, nodes = budgeted(tmp_path), MortalNodes()
     strategy.load(tmp_path / "run.safetensors")
     assert outcome(strategy, nodes) == whole and nodes.calls == []
+    assert f"{ROUNDS} rounds, and num_rounds is {ROUNDS}: none is left" in caplog.text
 
 
 def test_a_run_is_saved_between_rounds_only(tmp_path):
@@ -174,6 +175,11 @@ def test_what_cannot_be_loaded_is_refused_in_one_line_and_changes_nothing(tmp_pa
         (strategy, "text", "is damaged"),
         (budgeted(tmp_path, "FedAdam"), path, r"\['FedAvg'\], and this run has \['FedAdam'\]"),
         (budgeted(tmp_path, history_path=tmp_path / "other.jsonl"), path, "another run's"),
+        (
+            BudgetedStrategy(fl.FedAvg(), ClientSelector.fresh("random"), 5.0),
+            path,
+            "strategy is 'odds' .*'random' here",
+        ),
     ):
         with pytest.raises(ValueError, match=text) as raised:
             other.load(tmp_path / file)
