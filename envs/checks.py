@@ -6,12 +6,15 @@ import difflib
 import math
 import numbers
 import os
+import re
 import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 _HUGE = 10**300
+_WITH_UNIT = re.compile(r"([-+]?\d*\.?\d+)\s*(%|[mkMG]?)(?:J|Hz)?")
+_FACTORS = {"": 1.0, "%": 1e-2, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 200
 _SHOWN.maxtuple = _SHOWN.maxlist = 20
@@ -54,7 +57,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     longer = [each for each in names if len(name) > 3 and each.lower().startswith(name.lower())]
     by_lower = {each.lower(): each for each in reversed(names)}
     similar = [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    close = list(dict.fromkeys([*longer, *similar]))[:3] or [each for each in names if each in name]
+    close = longer[:3] or similar or [each for each in names if each in name]
     return f"did you mean {' or '.join(close)}? " if close else ""
 
 
@@ -88,7 +91,9 @@ def whole(name: str, value: Any, least: int) -> None:
 def number(name: str, value: Any) -> None:
     """``value`` is a number that fits into a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise SettingError(name, value, "it must be a number")
+        found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
+        plain = f" without unit: {float(found[1]) * _FACTORS[found[2]]:.12g}" if found else ""
+        raise SettingError(name, value, f"it must be a number{plain}")
     if isinstance(value, int) and abs(value) > _HUGE:
         raise SettingError(name, value, "it must be a number that a float can hold")
 
@@ -137,7 +142,7 @@ def absolute_path(name: str, value: str | os.PathLike[str]) -> str:
 def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:
     """``values`` is a tuple with an entry per client, and is returned."""
     if not isinstance(values, tuple):
-        raise SettingError(name, values, "it must be a tuple with one number per client")
+        raise SettingError(name, values, "it must have a number for each client, such as [7e8,1.5e9] for two")
     if len(values) != num_clients:
         raise SettingError(name, values, f"it has {len(values)} entries, but num_clients={num_clients}")
     return values

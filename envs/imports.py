@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +26,17 @@ def is_import(value: Any) -> bool:
 def check_import(what: str, text: str) -> None:
     """Raises a SettingError for a text that is not ``MODULE:NAME``; imports nothing."""
     if not _NAMED.fullmatch(text):
-        raise SettingError(what, text, "it must be MODULE:NAME, such as mypackage.mymodule:make")
+        raise SettingError(what, text, f"it must be MODULE:NAME, such as {_as_import(text)}")
+
+
+def _as_import(text: str) -> str:
+    """Returns a file's path or a dotted name as ``MODULE:NAME``, or else an example."""
+    module, _, name = text.partition(":")
+    if "/" in module or module.endswith(".py"):
+        folder, module = os.path.split(module.removesuffix(".py"))
+        return f"{module}:{name or 'NAME'}" + (f" after `cd {shlex.quote(folder)}`" if folder else "")
+    module, dot, function = text.rpartition(".")
+    return f"{module}:{function}" if dot and ":" not in text else "mypackage.mymodule:make"
 
 
 def import_name(what: str, text: str) -> Any:

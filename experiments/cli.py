@@ -43,10 +43,8 @@ class Parser(argparse.ArgumentParser):
             check_decoded(argument)
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            flag = next((text for text in unknown if text.startswith("-")), "")
-            raise ValueError(
-                f"unrecognized arguments: {' '.join(unknown)}; {did_you_mean(flag, _flags(self))}see --help"
-            )
+            hints = [did_you_mean(text.partition("=")[0], _flags(self)) for text in unknown if text.startswith("-")]
+            raise ValueError(f"unrecognized arguments: {' '.join(unknown)}; {''.join(hints)}see --help")
         return arguments
 
     def error(self, message: str) -> NoReturn:
@@ -63,28 +61,41 @@ def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return flags
 
 
+def whole(text: str) -> int:
+    """The argparse type of whole numbers."""
+    return _converted(int, text, "a whole number, such as 5")
+
+
+def number(text: str) -> float:
+    """The argparse type of numbers."""
+    return _converted(float, text, "a number, such as 0.5")
+
+
+def _converted(kind: Callable[[str], T], text: str, what: str) -> T:
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """Returns the argparse type of whole numbers from ``least``."""
 
-    def whole_number(text: str) -> int:
-        value = int(text)
+    def checked(text: str) -> int:
+        value = whole(text)
         if value < least:
             raise argparse.ArgumentTypeError(f"{value} is too small; it must be at least {least}")
         return value
 
-    whole_number.__name__ = "int"  # argparse's message has the name of the type
-    return whole_number
+    return checked
 
 
 def seed(text: str) -> int:
     """The argparse type of seeds."""
-    value = int(text)
+    value = whole(text)
     if not 0 <= value < 2**32:
         raise argparse.ArgumentTypeError(f"{value} is not a seed; seeds are whole numbers from 0 to 2**32 - 1")
     return value
-
-
-seed.__name__ = "int"
 
 
 def seeds(text: str) -> tuple[int, ...]:
@@ -95,13 +106,12 @@ def seeds(text: str) -> tuple[int, ...]:
         if not re.fullmatch(r"\d+(-\d+)?|-\d+", part):
             raise argparse.ArgumentTypeError(f"{part!r} is no seed; give whole numbers, such as 1 2 3, 1,2,3 or 1-10")
         ends = (seed(first), seed(last)) if first and dash else (seed(part),)
-        if ends[-1] < ends[0] or ends[-1] - ends[0] >= _MOST_SEEDS:
-            raise argparse.ArgumentTypeError(f"{part} is not a range of at most {_MOST_SEEDS:,} seeds, such as 1-10")
+        if ends[-1] < ends[0]:
+            raise argparse.ArgumentTypeError(f"{part} counts down; give the lower seed first: {last}-{first}")
+        if ends[-1] - ends[0] >= _MOST_SEEDS:
+            raise argparse.ArgumentTypeError(f"{part} has more than {_MOST_SEEDS:,} seeds; give a shorter range")
         found += range(ends[0], ends[-1] + 1)
     return tuple(found)
-
-
-seeds.__name__ = "int"
 
 
 def names(text: str) -> tuple[str, ...]:

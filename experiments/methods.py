@@ -40,7 +40,10 @@ class Method:
         """
         for key, needed in self.federation.items():
             if federation.get(key, needed) != needed:
-                raise ValueError(f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}")
+                raise ValueError(
+                    f"{self.name} needs env.{key}={needed}, but it is set to {federation[key]}; leave it out, "
+                    "or name other methods, such as --methods bippo fedavg"
+                )
         left_out = () if self.uses_client_reports else ("probing_epochs",)
         return {**{key: value for key, value in federation.items() if key not in left_out}, **self.federation}
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from bippo_rllib import BippoConfig
 
+#: Names elsewhere: a fresh selector's ``random``.
+_OTHER_NAMES = {"random": "fedavg"}
+
 
 def check_method(text: str) -> None:
     """Raises a ``ValueError`` for a text that cannot name a method; imports nothing."""
@@ -32,9 +35,10 @@ def look_up_method(name: str) -> Method:
     Raises:
         ValueError: If there is no such method; the message has the form of a custom one's name.
     """
-    module, dot, function = name.rpartition(".")
-    if dot and name not in METHODS:
-        raise ValueError(f"unknown method '{name}': a method of your own is MODULE:NAME, such as {module}:{function}")
+    if name in _OTHER_NAMES:
+        raise ValueError(f"unknown method '{name}': did you mean {_OTHER_NAMES[name]}?")
+    if "." in name or "/" in name:
+        check_import("--methods", name)
     return look_up("method", name, METHODS)
 
 

@@ -27,7 +27,7 @@ from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
 from experiments.study.resume import ready
 from experiments.study.run import run_study
-from experiments.study.settings import as_typed
+from experiments.study.settings import as_typed, split_settings
 from experiments.study.study import Study
 
 LOADING = "checking settings and loading data ..."
@@ -169,9 +169,11 @@ def _announcement(study: Study) -> str:
         every = pluralize(len(study.all_trials), "trial")
         what = f"resuming {trials} (of {every})" if study.trials else f"nothing is left of {every}"
         return f"{study.scenario.name}: {what}, results in {_short(study.results_dir)}\n"
-    changed = f", but {printable(describe(study.settings))}" if study.settings else ""
+    # A description holds for the scenario's own federation only.
+    about = "" if split_settings(study.settings)[1] else f": {study.scenario.description}"
+    changed = f", with {printable(describe(study.settings))}" if study.settings else ""
     return (
-        f"{study.scenario.name}: {study.scenario.description}{changed}\n"
+        f"{study.scenario.name}{about}{changed}\n"
         f"{', '.join(study.methods)}: {' x '.join(factors)} = {trials}, results in {_short(study.results_dir)}\n"
         f"{_scenario_notes(study)}"
     )

@@ -131,14 +131,15 @@ def tuple_of(what: str) -> Kind:
 
 def choice(choices: Iterable[str], *, custom: bool = False) -> Kind:
     """One of some names, or with ``custom`` also ``MODULE:NAME``, a custom function."""
+    names = (*choices, *(["MODULE:NAME"] if custom else []))
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
         if custom and is_import(value):
             check_import(name, value)
         else:
-            one_of(name, value, choices)
+            one_of(name, value, names)
 
-    return Kind(check, ", ".join(f"`{name}`" for name in (*choices, *(["MODULE:NAME"] if custom else []))))
+    return Kind(check, ", ".join(f"`{name}`" for name in names))
 
 
 def simple(check: Callable[[str, Any], None], values: str) -> Kind:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.cli import Parser, exit_code, named_path
+from experiments.cli import Parser, exit_code, named_path, number
 from experiments.report.curves import paper_figure
 from experiments.report.macs import networks_table
 from experiments.report.plots import save_figure
@@ -50,13 +50,13 @@ def parser() -> Parser:
 def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
     """The argparse type of numbers from ``least`` to ``most``."""
 
-    def number(text: str) -> float:
-        if not least <= float(text) <= most:
+    def checked(text: str) -> float:
+        value = number(text)
+        if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"it is {text}; expected {unit}, from {least:g} to {most:g}")
-        return float(text)
+        return value
 
-    number.__name__ = "float"  # argparse names the type of a text that is no number
-    return number
+    return checked
 
 
 def _named_method(text: str) -> tuple[str, str]:

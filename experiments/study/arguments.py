@@ -19,7 +19,9 @@ from experiments.cli import (
     named_path,
     names,
     new_results_dir,
+    number,
     seeds,
+    whole,
 )
 from experiments.methods import METHODS
 from experiments.own_methods import look_up_method
@@ -31,7 +33,7 @@ from experiments.study.recorded_study import study_to_repeat
 from experiments.study.resume import study_to_resume
 from experiments.study.search import parse_search
 from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute_trace
-from experiments.study.study import Study, TrialStart
+from experiments.study.study import Study, TrialStart, study_name
 from experiments.study.transfer import find_sources
 
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
@@ -160,10 +162,10 @@ def _add_execution(group: Any) -> None:
         metavar="NAME",  # choices are checked with the other fields
         help="serial (in the trial), ray (Ray actors) or auto (Ray actors where the cluster has GPUs); default: auto",
     )
-    group.add_argument("--num-actors", type=int, metavar="N", help="actors of a trial; default: one per GPU, or 2")
-    group.add_argument("--cpus-per-actor", type=float, default=1.0, metavar="X", help="cores of an actor; default: 1")
+    group.add_argument("--num-actors", type=whole, metavar="N", help="actors of a trial; default: one per GPU, or 2")
+    group.add_argument("--cpus-per-actor", type=number, default=1.0, metavar="X", help="cores of an actor; default: 1")
     group.add_argument(
-        "--gpus-per-actor", type=float, metavar="X", help="GPU share of an actor; default: an equal share"
+        "--gpus-per-actor", type=number, metavar="X", help="GPU share of an actor; default: an equal share"
     )
 
 
@@ -187,6 +189,11 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     both = sorted(settings.keys() & search.keys())
     if both:
         raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
+    if arguments.data_dir and {"env.dataset": scenario.federation["dataset"], **settings}["env.dataset"] == "digits":
+        raise ValueError(
+            "--data-dir: digits comes with scikit-learn, so nothing reads it; leave it out, or name a scenario that "
+            "does, such as --scenario image-folder"
+        )
     methods, all_seeds = _methods(arguments, search), distinct("--seeds", [*chain(*arguments.seeds)])
     trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in all_seeds]
     return Study(
@@ -194,7 +201,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         methods=methods,
         seeds=all_seeds,
         rounds=arguments.rounds or scenario.rounds,
-        results_dir=new_results_dir(arguments.results_dir, scenario.name, RUN_FILE, ROWS_FILE),
+        results_dir=new_results_dir(arguments.results_dir, study_name(scenario, settings), RUN_FILE, ROWS_FILE),
         settings=settings,
         callbacks=_callbacks(arguments),
         search=search,

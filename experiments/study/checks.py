@@ -15,7 +15,7 @@ from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
-from experiments.study.settings import ENV_PREFIX, as_typed, check_federation_keys, split_settings
+from experiments.study.settings import ENV_PREFIX, as_typed, check_federation_keys, split_settings, with_keys
 from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 
@@ -42,7 +42,7 @@ def fitted(study: Study) -> Study:
         changes = fitting_settings(only_read({**study.federation, "rounds": study.rounds}), given)
     except NothingFits as error:
         fitting = {**study.settings, **{f"{ENV_PREFIX}{name}": value for name, value in error.fit.changes.items()}}
-        shortages = "; ".join(error.fit.shortages)
+        shortages = with_keys("; ".join(error.fit.shortages))
         settings = shlex.join(f"{key}={value}" for key, value in fitting.items())
         raise ValueError(f"{shortages}. This fits: --set {settings}") from None
     except ValueError:
@@ -78,9 +78,12 @@ def check_study(study: Study) -> None:
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     """Checks the study's settings with those of one draw, for all methods and the first seed."""
+    from envs.config import config_from, only_read
     from experiments.study.trial import study_config
 
     try:
+        # Bad values first, then what they would rule out.
+        config_from(**only_read(_settings(study, draw)), rounds=study.rounds)
         for method in study.methods:
             study_config(study, method, draw).validate()
         if split_settings(draw)[1]:
@@ -91,13 +94,17 @@ def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
         raise ValueError(f"--search draws {describe(draw)}: {as_typed(error)}") from None
 
 
+def _settings(study: Study, draw: Mapping[str, Any]) -> dict[str, Any]:
+    return {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
+
+
 def _federations(study: Study, draw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the distinct settings that the methods' federations read."""
     from envs.config import only_read
     from experiments.study.selector_macs import with_selector
     from experiments.study.trial import study_config
 
-    settings = {**study.federation, **asdict(study.placed_execution), **split_settings(draw)[1]}
+    settings = _settings(study, draw)
     needed = [
         with_selector(find_method(method).with_requirements(settings), study_config(study, method, draw))
         for method in study.methods

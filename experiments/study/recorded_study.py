@@ -19,7 +19,7 @@ from experiments.scenarios import SCENARIOS
 from experiments.study.own_modules import own_modules
 from experiments.study.recorded_methods import method_settings
 from experiments.study.search import check_recorded
-from experiments.study.study import Study
+from experiments.study.study import Study, study_name
 from experiments.study.transfer import check_unchanged
 
 
@@ -47,7 +47,8 @@ def recorded_study(
     try:
         info = load_run_info(record)
     except FileNotFoundError:
-        raise ValueError(f"{record} has no {RUN_FILE}; name a folder a study wrote") from None
+        problem = f"has no {RUN_FILE}" if record.exists() else "is not there"
+        raise ValueError(f"{record} {problem}; name a folder a study wrote") from None
     draws = from_text(info.draws)
     check_recorded(info.settings, info.search, draws)
     study = Study(
@@ -101,7 +102,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
     study = recorded_study(record, **arguments)
     for source in study.sources.values():
         check_unchanged(source.checkpoint, source.sha256)
-    folder = new_results_dir(results_dir, study.scenario.name, RUN_FILE, ROWS_FILE)
+    folder = new_results_dir(results_dir, study_name(study.scenario, study.settings), RUN_FILE, ROWS_FILE)
     return replace(study, results_dir=folder, command=command)
 
 

@@ -5,10 +5,11 @@ A key is a setting of ``BippoConfig`` (such as ``lr``), or ``env.`` and a field 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.checks import SettingError, did_you_mean, one_of
+from envs.checks import SettingError, Shortage, did_you_mean, one_of
 from envs.config import FederationConfig
 from envs.imports import is_import
 from experiments.cli import absolute_path
@@ -42,6 +43,10 @@ _KEYS = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or
 #: Names of settings in other libraries.
 _OTHER_NAMES = {"learning_rate": "lr", "batch_size": "policy_batch_size", "ent_coef": "entropy_coeff"}
 _OTHER_FIELDS = {"learning_rate": "lr", "epochs": "local_epochs", "budget": "budget_j", "clients": "num_clients"}
+_FIELDS = tuple(FederationConfig.__dataclass_fields__)
+#: A field in a message: ``reward=``, or ``train_samples``, which is no word of plain English.
+_LONG_NAMES = "|".join(name for name in _FIELDS if "_" in name)
+_MENTIONED = re.compile(rf"(?<![\w.-])(?:(?:{'|'.join(_FIELDS)})(?==)|(?:{_LONG_NAMES})\b)")
 _LOG_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 _PLAIN = (type(None), bool, int, float, str, list, tuple, dict)
 
@@ -127,7 +132,7 @@ def _unknown_setting(key: str, config: Any) -> str:
 
     from bippo_rllib.rllib_settings import CHANGEABLE
 
-    fields = [ENV_PREFIX + name for name in FederationConfig.__dataclass_fields__]
+    fields = [ENV_PREFIX + name for name in _FIELDS]
     theirs = vars(PPOConfig()).keys() - set(CHANGEABLE)
     names = {**dict.fromkeys(CHANGEABLE), **vars(config)}
     keys = [name for name in names if not name.startswith("_") and name not in theirs]
@@ -152,7 +157,19 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
 
 def as_typed(error: Exception) -> Exception:
     """Returns an error about a federation's setting with the flag or the key of ``--set`` that sets it."""
-    if not isinstance(error, SettingError) or error.field not in FederationConfig.__dataclass_fields__:
+    if isinstance(error, Shortage):
+        return ValueError(with_keys(str(error)))
+    if not isinstance(error, SettingError) or error.field not in _FIELDS:
         return error
-    key = ENV_PREFIX + error.field
-    return ValueError(error.worded(_flag_of(key, error.value) or key))
+    renamed = SettingError(error.field, error.value, with_keys(error.expected))
+    return ValueError(renamed.worded(_as_given(error.field, error.value)))
+
+
+def with_keys(text: str) -> str:
+    """Returns a federation's message with the flags or the keys of ``--set`` for the settings that it mentions."""
+    return _MENTIONED.sub(lambda found: _as_given(found[0], None), text)
+
+
+def _as_given(field: str, value: Any) -> str:
+    key = ENV_PREFIX + field
+    return _flag_of(key, value) or key

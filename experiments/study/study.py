@@ -17,6 +17,11 @@ from experiments.study.search import drawn_settings
 from experiments.study.settings import ENV_PREFIX, split_settings
 
 
+def study_name(scenario: Scenario, settings: Mapping[str, Any]) -> str:
+    """Returns what results folders are named after: custom data, or else the scenario."""
+    return str(settings.get(f"{ENV_PREFIX}dataset", scenario.name)).replace(":", ".")
+
+
 @dataclass(frozen=True)
 class TrialStart:
     """A trial to run, and where it starts from."""

@@ -62,7 +62,7 @@ LEAVE, JOIN = (partial(ChurnEvent, kind=kind) for kind in ("leave", "join"))
         ({"reward_target": 80}, ["80", "[0, 1]"]),
         ({"train_samples": (50, 50)}, ["2 entries", "num_clients=20"]),
         ({"test_samples": 0}, ["at least 1"]),
-        ({"cpu_freq_hz": 1e9}, ["tuple"]),
+        ({"cpu_freq_hz": 1e9}, ["each client"]),
         ({"num_clients": 1, "cpu_freq_hz": (0,)}, ["cpu_freq_hz", "above 0"]),
         ({"device_changes": (DeviceChange(201, 0, 1e9),)}, ["DeviceChange", "1 to 200", "0 to 19"]),
         ({"device_changes": (DeviceChange(1, 20, 1e9),)}, ["DeviceChange", "0 to 19"]),

@@ -49,8 +49,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--seeds 9-7", "9-7 is not a range"),
-        ("--seeds 0-4294967295", "is not a range of at most"),
+        ("--seeds 0-4294967295", "10,000 seeds"),
         ("--seeds 1-3,2", "--seeds has 2 twice"),
         ("--methods bippo,,fedavg", "has an empty name"),
         ("--parallel-trials 0", "argument --parallel-trials: 0 is too small"),
@@ -97,9 +96,8 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--num-actors 0", "error: --num-actors is 0; it must be"),
         ("--cpus-per-actor -1", "error: --cpus-per-actor is -1.0; it must be"),
         ("--gpus-per-actor 1.5", "error: --gpus-per-actor is 1.5; it must be"),
-        ("--executor serial --num-actors 2", "error: --num-actors is 2; executor='serial' has no actors"),
         ("--executor ray --num-actors 999", "lower --num-actors, --cpus-per-actor or --gpus-per-actor, or give"),
-        ("--executor ray --set env.device=cuda", "error: env.device is 'cuda'; executor='ray' trains on"),
+        ("--executor ray --set env.device=cuda", "error: env.device is 'cuda'; --executor='ray' trains on"),
         ("--set env.budget_j=1e-9", "client_000"),
         ("--frobnicate", "unrecognized arguments: --frobnicate; "),
     ],
@@ -144,7 +142,7 @@ def test_a_setting_of_the_federation_must_be_read_for_one_of_the_methods(
     started: list[Study] = []
     monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
     judges = ["--set", "env.credit_clients=3", "--results-dir", str(tmp_path / "r"), "--methods", "bippo"]
-    assert "env.credit_clients is 3; with reward='accuracy_change' nothing reads it" in refusal(judges, capsys)
+    assert "env.credit_clients is 3; with env.reward='accuracy_change' nothing reads it" in refusal(judges, capsys)
     assert tune_bippo.main([*judges, "bippo-r"]) == 0 and len(started) == 1
     capsys.readouterr()
     # What the scenario says of a partition that is not used is no mistake of the user's.

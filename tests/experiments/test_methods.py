@@ -110,7 +110,7 @@ def test_only_methods_that_rank_by_loss_have_it_computed() -> None:
 
 
 def test_a_setting_that_contradicts_a_method_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^poc needs env\.with_loss=True, but it is set to False$"):
+    with pytest.raises(ValueError, match=r"^poc needs env\.with_loss=True, but it is set to False"):
         config("poc", {"env.with_loss": False})
     assert config("bippo", {"env.with_loss": True}).env_config["with_loss"]
 
