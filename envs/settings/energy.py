@@ -63,8 +63,8 @@ class EnergySettings(PresenceSettings):
     cpu_freq_hz: tuple[float, ...] | None = setting(
         None,
         or_none(one_for_each_client(POSITIVE)),
-        """CPU frequencies; None for the paper's, in each quarter 2 of 5 clients at 700 MHz and the rest at
-        1,500 MHz.""",
+        """CPU frequencies, such as ``[7e8, 1.5e9]`` for two clients; None for the paper's, in each quarter 2 of 5
+        clients at 700 MHz and the rest at 1,500 MHz.""",
         unit="Hz",
     )
     device_changes: tuple[DeviceChange, ...] = setting(

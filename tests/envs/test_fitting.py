@@ -95,5 +95,7 @@ def test_a_small_federation_runs_in_a_study(tmp_path, monkeypatch, capsys):
     started = []
     monkeypatch.setattr(tune_bippo, "run_study", lambda study: started.append(study) or [])
     assert tune_bippo.main(["--set", "env.num_clients=5", "--results-dir", str(tmp_path / "r")]) == 0
-    assert "env.budget_share=0.428" in capsys.readouterr().out.splitlines()[1]
+    _, follows, header, *_ = capsys.readouterr().out.splitlines()
+    assert "env.budget_share=0.428" in follows
+    assert "env.num_clients=5" in header and "20" not in header  # no description that does not hold
     assert started[0].federation["budget_share"] == 0.428

@@ -71,7 +71,7 @@ FOLLOWED = [
     ("tune --set env.reward=ending:Second", r"such as (--methods \w+ \w+)", "tune {} --set env.reward=ending:Second"),
     ("tune --set env.alpha=0.1", r"alpha .*(dirichlet_over_clients)", "tune --set env.alpha=0.1 env.partition={}"),
     ("tune --set env.partition=dirichlet", r"(dirichlet_over_labels)", "tune --set env.partition={}"),
-    ("tune --set env.train_samples=2000", r"This fits: (--set .*)", "tune {}"),
+    ("tune --set env.train_samples=2000", r"lower env\.train_samples.*This fits: (--set .*)", "tune {}"),
     ("tune --set env.num_clients=2 env.budget_share=0.1", r"This fits: (--set .*)", "tune {}"),
     ("tune --search lr=0.1", r'such as (--search) "(\S+)"', "tune {} {} --num-samples 1"),
     ("tune --search lr=logunifrm(1e-4,1e-2)", r"did you mean (\w+)", "tune --search lr={}(1e-4,1e-2) --num-samples 1"),
