@@ -139,7 +139,7 @@ def test_flags_reach_the_study(capsys):
         ("--executor rays", "executor is 'rays'; choose one of auto, serial, ray"),
         ("--executor ray --num-actors 9999", "the FL actors need 9999 CPUs and 0 GPUs"),
         ("--set env.num_actors=2", "--set env.num_actors: use --num-actors for this one"),
-        ("--executor serial --num-actors 2", "--num-actors is 2; executor='serial' has no actors"),
+        ("--executor serial --num-actors 2", "--num-actors is 2; --executor='serial' has no actors"),
     ):
         assert tune_bippo.main(arguments.split()) == 2
         assert message in capsys.readouterr().err
