@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flower_in_process import InProcessGrid, server_context
-from flower_nodes import NAMES, selector
+from flower_nodes import NAMES, error, selector
 from flower_superlink import flwr_run, superlink
 from PIL import Image
 from source_tree import ROOT
@@ -78,6 +78,35 @@ def test_sites_train_under_the_budget_and_a_second_run_goes_on(example, images, 
     example("plot").draw([tmp_path / "bippo-s", tmp_path / "random"], tmp_path / "figure.png")
     with Image.open(tmp_path / "figure.png") as figure:
         assert figure.format == "PNG"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"images": ""}, "images is "),
+        ({"images": "images"}, "images is 'images'; .*absolute"),
+        ({"images": "/none/such"}, "images is '/none/such'"),
+        ({"run": "run"}, "run is 'run'; .*absolute"),
+    ],
+)
+def test_folders_that_the_nodes_cannot_find_are_refused_before_the_first_round(example, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        example("server").serve(None, server_context(settings(tmp_path, tmp_path / "run") | changes))
+
+
+@pytest.mark.usefixtures("in_a_flower_task")
+def test_a_run_of_another_selector_is_refused_and_one_without_a_site_ends_in_a_line(example, images, tmp_path, capsys):
+    config = settings(images, tmp_path / "run", rounds=1)
+    node = example("site_node").client_app
+    example("server").serve(InProcessGrid(node, 5, config), server_context(config))
+    assert "mean accuracy " in capsys.readouterr().out
+    with pytest.raises(ValueError, match="another selector"):
+        example("server").serve(None, server_context(config | {"selector": "random", "rounds": 2}))
+    config = settings(images, tmp_path / "none")
+    grid = InProcessGrid(node, 5, config)
+    grid.send_and_receive = lambda messages, timeout=None: [error(message, "gone") for message in messages]
+    example("server").serve(grid, server_context(config))
+    assert "no site has evaluated" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")
