@@ -173,8 +173,7 @@ def _check_has(client: Hashable, report: Any, key: str) -> None:
 
 
 def _flag(client: Hashable, value: Any, key: str) -> bool:
-    is_number = isinstance(value, bool | np.bool_ | int | float | np.number)
-    if is_number and value in (0, 1):
+    if isinstance(value, bool | np.bool_ | int | float | np.number):  # a prior may read a number by that name
         return bool(value)
     raise ValueError(f"{client!r} has {key} = {shown(value)}; expected True or False")
 

@@ -23,10 +23,10 @@ def reports_of(algo, **more):
     infos = algo.env_runner._episode.get_infos(-1)
     return {
         a: ClientReport(
-            i["accuracy"],
-            i["num_samples"],
-            i["cost"],
-            i.get("loss"),
+            accuracy=i["accuracy"],
+            num_samples=i["num_samples"],
+            cost_j=i["cost"],
+            loss=i.get("loss"),
             **{"update_profile": i.get("update_profile")} | more.get(a, {}),
         )
         for a, i in infos.items()

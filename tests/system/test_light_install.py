@@ -101,7 +101,11 @@ for method in METHOD_SETTINGS:
     for accuracy in (0.3, 0.5, 0.6):
         reports = {
             client: ClientReport(
-                accuracy, 100, 1.0, loss=0.7, update_profile=profile if client in chosen else None
+                accuracy=accuracy,
+                num_samples=100,
+                cost_j=1.0,
+                loss=0.7,
+                update_profile=profile if client in chosen else None,
             )
             for client in range(5)
         }

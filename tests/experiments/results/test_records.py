@@ -84,7 +84,7 @@ def test_code_that_a_record_names_is_listed_and_imported_only_if_it_is_trusted(
         ({"settings": {"env.data_dir": "/"}}, "--set env.data_dir: use --data-dir for this one"),
         ({"search": {"lr": "__import__('os').system('x')"}}, "expected one of Tune's functions"),
         ({"search": {"lr": "choice([1])"}, "draws": [{"env.model": "'os:system'"}]}, "a draw has env.model, but the"),
-        ({"methods": ["../elsewhere"]}, "unknown method '../elsewhere'"),
+        ({"methods": ["../elsewhere"]}, "--methods is '../elsewhere'; it must be MODULE"),
         ({"methods": ["../elsewhere:make"]}, "--methods is '../elsewhere:make'; it must be MODULE"),
     ],
 )
