@@ -189,13 +189,18 @@ def new_results_dir(requested: Path | None, name: str, run_file: str, rows_file:
     folder = (requested or Path("results") / stamped).resolve()
     check_writable(folder)
     if (folder / run_file).exists():
-        resume = shlex.join(["--resume", str(folder)])
-        raise ValueError(f"results folder {folder} already holds a run; name another one, or resume that run: {resume}")
+        raise ValueError(holds_a_run(folder))
     if rows := next(folder.rglob(rows_file), None):
         run = rows.parent.parent
         beside = shlex.join(["--results-dir", str(run.parent / stamped)])
         raise ValueError(f"results folder {folder} already holds the run {run}; name a new one, such as {beside}")
     return folder
+
+
+def holds_a_run(folder: Path) -> str:
+    """Returns the message for a results folder that already holds a run."""
+    resume = shlex.join(["--resume", str(folder)])
+    return f"results folder {folder} already holds a run; name another one, or resume that run: {resume}"
 
 
 def one_line(error: BaseException) -> str:

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from experiments.cli import EXIT_FAILED, EXIT_INTERRUPTED, collect_rarely, one_line, print_on_any_terminal, refuse
+from experiments.cli import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    collect_rarely,
+    holds_a_run,
+    one_line,
+    print_on_any_terminal,
+    refuse,
+)
 from experiments.methods import METHODS
 from experiments.results.checkpoints import finished
 from experiments.results.files import study_lock
@@ -93,7 +101,7 @@ def _locked(study: Study) -> ExitStack:
     with ExitStack() as held:
         held.enter_context(study_lock(study.results_dir))
         if not study.is_resumed and (study.results_dir / RUN_FILE).exists():
-            raise ValueError(f"results folder {study.results_dir} already holds a run; name another one")
+            raise ValueError(holds_a_run(study.results_dir))
         check_reachable(study.loggers, study.results_dir)
         return held.pop_all()
 

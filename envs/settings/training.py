@@ -16,9 +16,10 @@ FEDAVG = "fedavg"
 def _trained_by_layers(settings: Mapping[str, Any]) -> str | None:
     model, dataset = settings["model"], settings["dataset"]
     if model != "digits_cnn" and (model, dataset) != (None, "digits"):
-        return f"is given with model={model!r}, dataset={dataset!r}; it goes with model='digits_cnn' only"
+        with_these = f"with model={model!r} and dataset={dataset!r}"
+        return f"{with_these} nothing reads it, only with model='digits_cnn'; leave it out"
     layers = [name for name in ("proximal_mu", "mixed_precision", "compile") if settings[name]]
-    return f"is given with {layers[0]}, which takes the network's layers" if layers else None
+    return f"{layers[0]}, which needs the network's layers, is given too; leave one of them out" if layers else None
 
 
 @dataclass(frozen=True)
