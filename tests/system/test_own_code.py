@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from own_parts import write_modules
+from own_parts import modules_in
 from quick_federation import TINY
 from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -116,7 +116,6 @@ of_two_sizes, of_no_class = data(test_images=IMAGES.new_zeros(8, 1, 6, 6)), data
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The command runs in a folder with the page's module and a package, as `python -m` does."""
-    write_modules(tmp_path)
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").write_text("")
     (tmp_path / "pack" / "odd.py").write_text(ODD)
@@ -124,10 +123,9 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "pack" / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "pack" / "stopped.py").write_text("raise KeyboardInterrupt\n")
     _custom_method.cache_clear()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    for name in [name for name in sys.modules if name == "mine" or name.partition(".")[0] == "pack"]:
+    with modules_in(tmp_path, monkeypatch):
+        yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pack"]:
         del sys.modules[name]
 
 

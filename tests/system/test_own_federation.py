@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from actor_hosts import hosted_executor
-from own_parts import write_modules
+from own_parts import modules_in
 from rollouts import play, rollout
 
 import envs
@@ -70,13 +69,8 @@ OWN = {"partition": "parts:quantity_skew", "aggregation": "parts:fedadam", "rewa
 
 @pytest.fixture(autouse=True)
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    write_modules(tmp_path)
-    (tmp_path / "bad.py").write_text(BAD)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    for name in ("mine", "parts", "bad"):
-        sys.modules.pop(name, None)
+    with modules_in(tmp_path, monkeypatch, bad=BAD):
+        yield
 
 
 @pytest.mark.parametrize("reward", ["parts:frugal", "leave_one_out"])

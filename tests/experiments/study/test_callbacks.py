@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from own_parts import write_modules
+from own_parts import modules_in
 
 from experiments import tune_bippo
 from experiments.own_methods import find_callbacks
@@ -32,13 +31,8 @@ def function():
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    write_modules(tmp_path)
-    (tmp_path / "ending.py").write_text(ENDING)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    for name in ("ending", "mine", "stop"):
-        sys.modules.pop(name, None)
+    with modules_in(tmp_path, monkeypatch, ending=ENDING):
+        yield
 
 
 def test_a_callback_ends_trials_which_are_then_finished(
