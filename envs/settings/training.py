@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from envs.settings.data import DataSettings
 from envs.settings.setting import COUNT, FLAG, NATURAL, NOT_NEGATIVE, POSITIVE, choice, or_none, setting
 
 OVERRUN = ("raise", "drop")
 FEDAVG = "fedavg"
-
-
-def _trained_by_layers(settings: Mapping[str, Any]) -> str | None:
-    model, dataset = settings["model"], settings["dataset"]
-    if model != "digits_cnn" and (model, dataset) != (None, "digits"):
-        with_these = f"with model={model!r} and dataset={dataset!r}"
-        return f"{with_these} nothing reads it, only with model='digits_cnn'; leave it out"
-    layers = [name for name in ("proximal_mu", "mixed_precision", "compile") if settings[name]]
-    return f"{layers[0]}, which needs the network's layers, is given too; leave one of them out" if layers else None
 
 
 @dataclass(frozen=True)
@@ -57,13 +46,6 @@ class TrainingSettings(DataSettings):
         False,
         FLAG,
         "Run the network through ``torch.compile``; the first round then takes long. Results differ slightly.",
-    )
-    matrix_training: bool = setting(
-        False,
-        FLAG,
-        """Train `digits_cnn` in matrix products, not layer by layer: for small images, where starting the layers takes
-        longest. Results differ in the last bits.""",
-        unread=_trained_by_layers,
     )
     seed: int = setting(0, COUNT, "Seed of an environment that is reset without one.")
 

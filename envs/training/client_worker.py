@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,6 @@ from envs.training import aggregation
 from envs.training.aggregation import ClientFailure, WeightedSum, WeightsTooLarge
 from envs.training.energy_meter import MissingReading, open_meter
 from envs.training.local_training import evaluate, train_locally
-from envs.training.matrix_training import train_digits_cnn
 from envs.training.models import FlatWeights, build_model
 from envs.training.torch_threads import torch_threads
 from envs.training.update_reports import UpdateReports
@@ -125,17 +123,17 @@ class ClientWorker:
         keys = (key.seed, key.episode, client, key.round)
         with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
             self._seed_layers(keyed_seed("training", *keys))
-            steps: dict[str, Any] = {
-                "epochs": epochs,
-                "batch_size": self._config.local_batch_size,
-                "lr": self._config.learning_rate,
-                "rng": keyed_rng("shuffle", *keys),
-            }
-            if self._config.matrix_training:
-                train_digits_cnn(self._model, inputs, labels, **steps)
-            else:
-                mixed, mu = self._config.mixed_precision, self._config.proximal_mu
-                train_locally(self._network, inputs, labels, mixed_precision=mixed, proximal_mu=mu, **steps)
+            train_locally(
+                self._network,
+                inputs,
+                labels,
+                epochs=epochs,
+                batch_size=self._config.local_batch_size,
+                lr=self._config.learning_rate,
+                rng=keyed_rng("shuffle", *keys),
+                mixed_precision=self._config.mixed_precision,
+                proximal_mu=self._config.proximal_mu,
+            )
 
     def _seed_layers(self, seed: int) -> None:
         """Seeds the device's generator alone: ``torch.manual_seed`` formats stacks to seed unused devices later."""

@@ -33,7 +33,6 @@ from experiments.benchmark.turns import chosen, take_turns, timed, to_markdown, 
 from experiments.results.naming import pluralize
 
 BARE, SERIAL, PFL, FLOWER = "bare loop", "serial", "pfl", "Flower"
-MATRIX = f"{SERIAL}, matrix products"
 
 
 def fl(arguments: argparse.Namespace) -> None:
@@ -48,7 +47,7 @@ def fl(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--clients is {number}, but {name} has {config.num_clients}; lower it")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         makers = _makers(config, arguments, Path(folder, "work.pt"))
-        wanted = chosen(makers, arguments.only, _left_out(config, arguments))
+        wanted = chosen(makers, arguments.only, _left_out(arguments))
         rounds = {name: stack.enter_context(make()) for name, make in wanted.items()}
         table = take_turns(rounds, arguments.seconds, [SERIAL, BARE])
     table = table.rename(columns={"ms per round": f"{'CPU ' * (arguments.clock == CPU)}ms per round"})
@@ -63,12 +62,11 @@ def _pfl_python(arguments: argparse.Namespace) -> str:
     return str(Path(arguments.pfl_python or sys.executable).absolute())
 
 
-def _left_out(config: FederationConfig, arguments: argparse.Namespace) -> dict[str, str]:
-    """Returns what cannot be measured, with the reason."""
-    missing = {} if config.model_name == "digits_cnn" else {MATRIX: "it trains digits_cnn only"}
+def _left_out(arguments: argparse.Namespace) -> dict[str, str]:
+    """Returns the libraries that cannot be measured, with the reason."""
     if arguments.device != "cpu":
-        return missing | dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
-    python = _pfl_python(arguments)
+        return dict.fromkeys([PFL, FLOWER], "it is measured on the CPU only")
+    python, missing = _pfl_python(arguments), dict[str, str]()
     if arguments.clock == CPU:
         missing |= dict.fromkeys([pluralize(arguments.actors, "actor"), FLOWER], "it trains in other processes")
     if subprocess.run([python, "-c", "import pfl"], capture_output=True).returncode:
@@ -118,7 +116,6 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
         BARE: lambda: nullcontext(timed(partial(train_round, **work), clock=clock)),
         SERIAL: partial(ours, SerialExecutor),
         f"{SERIAL}, profiles": partial(ours, SerialExecutor, update_profile_size=64),
-        MATRIX: partial(ours, SerialExecutor, matrix_training=True),
         f"{SERIAL}, all evaluated": partial(ours, SerialExecutor, config.num_clients),
         pluralize(arguments.actors, "actor"): partial(
             ours, RayExecutor, executor="ray", device="cpu", num_actors=arguments.actors

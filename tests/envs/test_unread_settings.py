@@ -57,7 +57,6 @@ CHANGES = {
     "aggregation": ("test_unread_settings:median", {}),
     "on_client_failure": ("drop", {"lr": 1e30}),
     "mixed_precision": (True, {}),
-    "matrix_training": (True, {"with_loss": True}),
     "seed": (3, {}),
     "churn": ((ChurnEvent(1, 0, "leave"),), {}),
     "churn_leave_rate": (0.5, {}),
@@ -93,7 +92,6 @@ OTHERS = {
     "train_samples": {"partition": "natural"},
     "test_samples": {"partition": "natural"},
     "reward_base": {"reward": "mine:reward"},
-    "matrix_training": {"proximal_mu": 1.0},
 }
 #: Tested where they act: threads and compiling change last bits or nothing, meters and traces need what they read.
 ELSEWHERE = {"torch_threads", "compile", "energy_meter", "churn_trace"}
@@ -136,7 +134,6 @@ def test_every_setting_is_walked_through():
         ("train_samples", "natural"),
         ("test_samples", "natural"),
         ("reward_base", "accuracy_change"),
-        ("matrix_training", "proximal_mu"),
         ("alpha", "dirichlet_over_clients"),
         ("shards_per_client", "'shards'"),
         ("late_labels", "'paper'"),
