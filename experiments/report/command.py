@@ -17,7 +17,7 @@ from experiments.report.sections import write_report
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.styles import as_drawn, method_name
 from experiments.report.tables import markdown_table
-from experiments.results.collection import CLIENTS_FILE, ROUNDS_FILE, is_collection
+from experiments.results.collection import CLIENTS_FILE, POLICY_COLUMNS, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable
 from experiments.results.naming import printable
 
@@ -34,6 +34,8 @@ def parser() -> Parser:
     target = "target accuracy; default: that of the study"
     result.add_argument("--target", type=_between(0.001, 1, "a share of 1"), metavar="SHARE", help=target)
     add("--collect", metavar="OUT", help="write the rows of all these studies to two Parquet files in OUT, no report")
+    smaller = "with --collect: leave these columns empty, which are most of the files' size"
+    result.add_argument("--without", nargs="+", choices=POLICY_COLUMNS, default=[], metavar="COLUMN", help=smaller)
     result.add_argument("--macs", action="store_true", help="print MACs of the policies; needs no results")
     paper = result.add_argument_group("a figure for a paper, in place of the report")
     figure = "accuracy over rounds, as .pdf, .svg or .png"
@@ -80,8 +82,10 @@ def _main(argv: Sequence[str] | None) -> int:
         raise ValueError("name a results folder, such as results/digits-DATE-TIME")
     if arguments.methods and not arguments.figure:
         raise ValueError("--methods chooses what --figure FILE draws; name a file")
+    if arguments.without and not arguments.collect:
+        raise ValueError("--without leaves columns out of what --collect OUT writes; name a folder")
     if arguments.collect:
-        _collect(arguments.results_dirs, arguments.collect)
+        _collect(arguments.results_dirs, arguments.collect, arguments.without)
     elif arguments.figure:
         _figure(arguments)
     else:
@@ -89,9 +93,9 @@ def _main(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _collect(folders: Sequence[Path], output: Path) -> None:
+def _collect(folders: Sequence[Path], output: Path, without: Sequence[str]) -> None:
     check_writable(output, "--collect")
-    for source in collect(folders, output).sources:
+    for source in collect(folders, output, without).sources:
         lacks = (f"        {line}" for line in find_shortfalls(Results([source])))
         print(*map(printable, (f"study   {source.folder}", *lacks)), sep="\n")
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")

@@ -99,10 +99,15 @@ def _facts(source: Source) -> dict[str, Any]:
     return {**facts, "pretrained": bool(info.init_from), **source.federation}
 
 
-def collect(folders: Sequence[Path], output: Path) -> Results:
+def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) -> Results:
     """Writes all studies in these folders to two files in ``output``; returns them.
 
     Where the data lay is left out of their records.
+
+    Args:
+        folders: Results folders, or collected studies.
+        output: Folder of the two files.
+        without: Those of ``POLICY_COLUMNS`` that are left empty.
 
     Raises:
         ValueError: If a study has no record, is a search, or has the name of another one.
@@ -118,6 +123,6 @@ def collect(folders: Sequence[Path], output: Path) -> Results:
             raise ValueError(f"two of the studies are called {name}; rename the folder of one of them")
         record = dataclasses.asdict(source.info)
         record["federation"] = {key: value for key, value in source.info.federation.items() if key != "data_dir"}
-        studies[name] = Study(source.rows, record)
+        studies[name] = Study(source.rows.assign(**dict.fromkeys(without)), record)
     write_collection(output, studies)
     return Results(sources)

@@ -28,6 +28,8 @@ ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
 STUDY = Column("study", pa.string(), "", "name of the study")
 #: Columns that are left out: durations are of little use later, and would be a third of the file.
 CLOCKS = ("fl_seconds", "rl_seconds")
+#: Lists of a row with what policies did: numbers that hardly compress, and that may be left empty.
+POLICY_COLUMNS = ("suggestions", "scores", "rewards")
 ROUND_COLUMNS = (STUDY, *(c for c in COLUMNS if not pa.types.is_list(c.dtype) and c.name not in CLOCKS))
 CLIENT_COLUMNS = (
     STUDY,
@@ -40,7 +42,7 @@ CLIENT_COLUMNS = (
     *(
         replace(column, name=column.name.removesuffix("s"), dtype=pa.float64())
         for column in COLUMNS
-        if column.name in ("suggestions", "scores", "rewards")
+        if column.name in POLICY_COLUMNS
     ),
 )
 #: Where pandas keeps ``DataFrame.attrs`` in a Parquet file.
@@ -89,7 +91,7 @@ def by_client(rows: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
         cost_j=np.concatenate(rows["costs_j"].to_list()),
         accuracy=np.concatenate(rows["accuracies"].to_list()),
         **{name: np.concatenate([np.isin(live, named) for live, named in each]) for name, each in pairs.items()},
-        **{name.removesuffix("s"): _values(rows, name) for name in ("suggestions", "scores", "rewards")},
+        **{name.removesuffix("s"): _values(rows, name) for name in POLICY_COLUMNS},
     )
 
 
@@ -148,7 +150,7 @@ def _with_lists(rounds: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
         accuracies=accuracies,
         trained=[ids[of] for ids, of in zip(live, trained, strict=True)],
         failed=[ids[of] for ids, of in zip(live, failed, strict=True)],
-        **{f"{name}s": _lists(clients[name], ends) for name in ("suggestion", "score", "reward")},
+        **{name: _lists(clients[name.removesuffix("s")], ends) for name in POLICY_COLUMNS},
     )
 
 

@@ -62,6 +62,18 @@ def test_pandas_alone_reads_them(tmp_path: Path) -> None:
     assert clients.groupby(["study", "trial", "round"])["trained"].sum().eq(1).all()
 
 
+def test_what_policies_did_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study, out = _study(tmp_path / "one"), tmp_path / "out"
+    assert command.main([str(study), "--collect", str(out), "--without", "scores", "rewards"]) == 0
+    clients, rows = pd.read_parquet(out / CLIENTS_FILE), read_collection(out)["one"].rows
+    assert clients[["score", "reward"]].isna().all(axis=None) and clients["suggestion"].notna().any()
+    assert rows[["scores", "rewards"]].isna().all(axis=None)
+    kept = [name for name in rows if name not in ("scores", "rewards", "measured_j")]
+    pd.testing.assert_frame_equal(rows[kept], read_rows(study)[kept])
+    assert command.main([str(study), "--without", "scores", "--output", str(out)]) == 2
+    assert "--collect OUT" in capsys.readouterr().err
+
+
 def test_the_report_is_the_same(tmp_path: Path, blank_figures: None, capsys: pytest.CaptureFixture[str]) -> None:
     collection, out = _collected(tmp_path), tmp_path / "out"
     for place, study in enumerate((tmp_path / "first", collection / "first")):
