@@ -125,7 +125,11 @@ def named_path(text: str) -> Path:
     """The argparse type of paths; refuses an empty text, which ``Path`` takes as the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; name one, or '.' for this folder")
-    return Path(text).expanduser()
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # a home directory that there is not
+        hint = f"write ./{text} for a folder of that name"
+        raise argparse.ArgumentTypeError(f"{text!r} names a user that there is not; {hint}") from None
 
 
 def absolute_path(text: str) -> Path:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from envs.checks import SettingError
-from envs.imports import check_import, import_name, is_import, own_code
+from envs.imports import check_import, import_function, import_name, is_import, own_code
 from experiments.methods import METHODS, Method
 from experiments.results.naming import look_up
 
@@ -53,7 +53,7 @@ def find_method(text: str) -> Method:
 
 @cache
 def _custom_method(text: str) -> Method:
-    make = import_name("--methods", text)
+    make = import_function("--methods", text, "a function that returns a BippoConfig")
     config = _custom_config(text, make)
     return Method(
         text,
@@ -68,10 +68,6 @@ def _custom_method(text: str) -> Method:
 def _custom_config(text: str, make: Any) -> BippoConfig:
     from bippo_rllib import BippoConfig
 
-    if not callable(make):
-        raise SettingError(
-            "--methods", text, f"name a function that returns a BippoConfig, not a {type(make).__name__}"
-        )
     with own_code(f"--methods {text}"):
         config = make()
     if not isinstance(config, BippoConfig):

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.checks import one_of, printable
+from envs.checks import SettingError, one_of, printable
 from envs.dataset_defaults import absolute_data_dir
-from envs.imports import import_name, is_import, own_code
+from envs.imports import import_function, is_import, own_code
 
 if TYPE_CHECKING:
     from envs.data.original_files import Split
@@ -80,6 +80,8 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> D
     """
     try:
         return _load(name, absolute_data_dir(data_dir))
+    except SettingError:
+        raise
     except ValueError as error:
         raise ValueError(printable(error)) from error
 
@@ -89,7 +91,7 @@ def _load(name: str, data_dir: str | None) -> Dataset:
     if name == "digits":
         return _digits()
     if is_import(name):
-        load = import_name("dataset", name)
+        load = import_function("dataset", name)
         with own_code(f"dataset {name}"):
             dataset = load(data_dir)
         return _checked(name, dataset)

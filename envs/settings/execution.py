@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ def _text(name: str, value: Any) -> None:
 
 def _gpus(name: str, value: Any) -> None:
     number(name, value)
-    if not value >= 0 or (value > 1 and value != int(value)):
+    if not 0 <= value < math.inf or (value > 1 and value != int(value)):
         raise SettingError(name, value, "it must be a share from 0 to 1 or a whole number")
 
 
@@ -57,8 +58,9 @@ class Execution:
         self._check_execution()
 
     def _check_execution(self) -> None:
-        for name in ("num_actors", "gpus_per_actor"):
-            if self.executor == "serial" and (value := getattr(self, name)) is not None:
+        for name in ("num_actors", "cpus_per_actor", "gpus_per_actor"):
+            value = getattr(self, name)
+            if self.executor == "serial" and value is not None and value != getattr(Execution, name):
                 raise SettingError(name, value, "executor='serial' has no actors; leave it out, or use executor='ray'")
         if self.executor == "ray" and self.device != "cpu":
             raise SettingError(

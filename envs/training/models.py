@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from envs.checks import SettingError, one_of
 from envs.config import FederationConfig
-from envs.imports import import_name, is_import, own_code
+from envs.imports import import_function, is_import, own_code
 
 
 def build_model(name: str, input_shape: tuple[int, ...], num_classes: int, seed: int = 0) -> nn.Module:
@@ -38,7 +38,7 @@ def build_model(name: str, input_shape: tuple[int, ...], num_classes: int, seed:
 
 
 def _build_own(name: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    build = import_name("model", name)
+    build = import_function("model", name)
     with own_code(f"model {name}"):
         model = build(input_shape, num_classes)
     if not isinstance(model, nn.Module):

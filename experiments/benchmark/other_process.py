@@ -14,6 +14,8 @@ CPU = "cpu"
 #: ``--clock`` -> the function of ``time``.
 CLOCKS = {"wall": "perf_counter", CPU: "process_time"}
 ROOT = Path(__file__).resolve().parents[2]
+#: Seconds that a process gets to end after its last round.
+ENDS_WITHIN_S = 60.0
 
 
 class OtherProcess:
@@ -43,11 +45,13 @@ class OtherProcess:
             raise ValueError(f"{self._python} did not run a round: {last[0]}") from None
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, by force if it has not ended after ``ENDS_WITHIN_S``."""
         try:
-            self._process.communicate(timeout=60)
-        finally:
+            self._process.communicate(timeout=ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:  # its rounds are measured
             self._process.kill()
+            self._process.wait()
+        finally:
             self._errors.close()
 
 

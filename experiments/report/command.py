@@ -21,6 +21,16 @@ from experiments.results.collection import CLIENTS_FILE, POLICY_COLUMNS, ROUNDS_
 from experiments.results.files import check_writable
 from experiments.results.naming import printable
 
+_REPORT = "report"
+#: What is read by each flag that takes the report's place, and by the report.
+_READ = {
+    "macs": (),
+    "collect": ("results_dirs", "without"),
+    "figure": ("results_dirs", "target", "methods", "size", "band"),
+    _REPORT: ("results_dirs", "output", "against", "name", "target"),
+}
+_FLAGS = {"results_dirs": "RESULTS_DIR"}
+
 
 def parser() -> Parser:
     """Returns the parser of the command."""
@@ -75,15 +85,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     arguments = parser().parse_args(argv)
+    _check_read(arguments)
     if arguments.macs:
         print(markdown_table(networks_table()))
         return 0
     if not arguments.results_dirs:
         raise ValueError("name a results folder, such as results/digits-DATE-TIME")
-    if arguments.methods and not arguments.figure:
-        raise ValueError("--methods chooses what --figure FILE draws; name a file")
-    if arguments.without and not arguments.collect:
-        raise ValueError("--without leaves columns out of what --collect OUT writes; name a folder")
     if arguments.collect:
         _collect(arguments.results_dirs, arguments.collect, arguments.without)
     elif arguments.figure:
@@ -91,6 +98,19 @@ def _main(argv: Sequence[str] | None) -> int:
     else:
         _report(arguments)
     return 0
+
+
+def _check_read(arguments: argparse.Namespace) -> None:
+    """Raises a ValueError for an argument that is given and not read with the others."""
+    defaults = vars(parser().parse_args([]))
+    given = [name for name, value in vars(arguments).items() if value != defaults[name]]
+    mode = next((name for name in _READ if name in given), _REPORT)
+    for name in given:
+        if name == mode or name in _READ[mode]:
+            continue
+        readers = [f"--{reader}" for reader, names in _READ.items() if name in names and reader != _REPORT]
+        here = f"with --{mode}" if mode != _REPORT else f"without {' or '.join(readers)}"
+        raise ValueError(f"{_FLAGS.get(name, f'--{name}')} changes nothing {here}; leave it out")
 
 
 def _collect(folders: Sequence[Path], output: Path, without: Sequence[str]) -> None:

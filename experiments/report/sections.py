@@ -20,6 +20,7 @@ from experiments.report.tables import Record, code, energy, markdown_table, plai
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.files import check_writable
 from experiments.results.run_info import RunInfo
+from experiments.results.setting_text import describe
 from experiments.scenarios import SCENARIOS
 
 REPORT_FILE = "report.md"
@@ -68,18 +69,20 @@ def sections(report: Report, output: Path) -> list[str]:
 
 
 def _paper(report: Report) -> list[str]:
-    scenario = SCENARIOS.get(report.results.scenario)
-    table = paper_table(report.summaries, scenario, report.results.rounds) if scenario else []
-    if not table or scenario is None:
+    results, scenario = report.results, SCENARIOS.get(report.results.scenario)
+    table = paper_table(report.summaries, scenario, results.rounds) if scenario else []
+    if not table or scenario is None or results.target != scenario.target_accuracy:
         return []
-    longest = int(report.results.rows["round"].max())
+    changed = {key: value for info in results.infos for key, value in info.settings.items() if key.startswith("env.")}
+    differs = f" The federation is not the paper's: {plain(describe(changed))}." if changed else ""
+    longest = int(results.rows["round"].max())
     run = f"{longest} rounds were" if longest > 1 else "1 round was"
     return [
         f"## Compared with the paper (section {scenario.paper_section})",
         markdown_table(table),
         f"Best in **bold**, second best <u>underlined</u>, per row, ours and the paper's each by themselves. "
         f"The paper's figures are over {scenario.rounds} rounds and 3 to 4 seeds; here {run} run. "
-        "†: shorter than requested, not ranked. (k of n): reached by k of n seeds, not ranked.",
+        f"†: shorter than requested, not ranked. (k of n): reached by k of n seeds, not ranked.{differs}",
     ]
 
 
@@ -157,7 +160,8 @@ _DEFINITIONS = f"""## What the columns mean
   standard deviation over seeds. Accuracy > round {LATE_ROUND}: the same over later rounds only.
 - rounds to target: the first round at which the mean accuracy of the last 10 rounds reaches the target. Seeds that
   never do are counted ("reached k of n") and left out of the mean.
-- energy per round, % of budget, total: energy of the clients that trained, in rounds 1 and later, without round 0."""
+- energy per round, % of budget, total: all that rounds 1 and later were charged, without round 0: training, also where
+  it failed, probing and selecting."""
 
 
 def _runs(results: Results) -> list[str]:

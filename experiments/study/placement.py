@@ -33,6 +33,7 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     wanted = max(1, min(study.parallel_trials or int(has.cpus), len(study.trials)))
     plan = actor_plan(execution, has, wanted)
     if plan is None:
+        _check_nothing_for_actors(execution)
         if execution.device.startswith("cuda:") and execution.device != "cuda:0":
             raise SettingError("device", execution.device, "Ray gives each trial one GPU, its only one: use cuda")
         side_by_side = max(1, min(wanted, int(has.cpus)))
@@ -45,6 +46,14 @@ def place(study: Study, nodes: Sequence[Resources]) -> Placement:
     side_by_side = min(wanted, fitting(plan, nodes) // plan.num_actors)
     _check_meter(study, side_by_side * plan.num_actors, plan.gpus_per_actor)
     return Placement(side_by_side, decided, plan.bundles)
+
+
+def _check_nothing_for_actors(execution: Execution) -> None:
+    for name in ("num_actors", "cpus_per_actor", "gpus_per_actor"):
+        value = getattr(execution, name)
+        if value and value != getattr(Execution, name):  # gpus_per_actor=0 is how to train without GPUs
+            why = f"executor={execution.executor!r} trains without actors here; use executor='ray', or leave it out"
+            raise SettingError(name, value, why)
 
 
 def _check_meter(study: Study, at_once: int, gpu_share: float) -> None:

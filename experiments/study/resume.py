@@ -83,6 +83,6 @@ def _check_extension(study: Study, rounds: int) -> None:
 
 
 def _stays(study: Study, rounds: int) -> list[int]:
-    from envs.config import config_from
+    from envs.config import config_from, only_read
 
-    return config_from(**study.federation, rounds=rounds).churn_schedule().num_stays.tolist()
+    return config_from(**only_read({**study.federation, "rounds": rounds})).churn_schedule().num_stays.tolist()

@@ -83,6 +83,9 @@ def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is():
     assert refusal(ActorPlan(3, 0.1, 0.0), [Resources(0.3)], "the cluster") is None
 
 
+OF_ACTORS = ("num_actors", "cpus_per_actor", "gpus_per_actor")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -91,7 +94,8 @@ def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is():
         ({"cpus_per_actor": 0}, "cpus_per_actor is 0"),
         ({"gpus_per_actor": 1.5}, "gpus_per_actor is 1.5"),
         ({"gpus_per_actor": float("nan")}, "gpus_per_actor is nan"),
-        ({"executor": "serial", "num_actors": 2}, "executor='serial' has no actors"),
+        ({"gpus_per_actor": float("inf")}, "gpus_per_actor is inf"),
+        *(({"executor": "serial", name: 2}, f"{name} is 2; executor='serial' has no actors") for name in OF_ACTORS),
         ({"executor": "ray", "device": "cuda:0"}, "device"),
         ({"on_client_failure": "ignore"}, "raise, drop"),
     ],

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import stacks
+from experiments.benchmark import other_process, stacks
 from experiments.benchmark.free_rounds import FreeRounds
 from experiments.benchmark.turns import take_turns, to_markdown
 
@@ -70,6 +70,16 @@ def test_fl_measures_our_executors_and_flower(ray_session, tmp_path):
     rows = json.loads((tmp_path / "fl-digits.json").read_text())["rows"]
     assert [row["implementation"] for row in rows] == only[1:]
     assert all(row["ms per round"] > 0.1 for row in rows)
+
+
+def test_a_library_that_does_not_end_loses_no_measurement(tmp_path, monkeypatch):
+    monkeypatch.setattr(other_process, "ENDS_WITHIN_S", 0.1)
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\nread line; echo 0.5; exec sleep 600\n")
+    hangs.chmod(0o755)
+    other = other_process.OtherProcess(str(hangs), "pfl_rounds", tmp_path / "work.pt")
+    assert other() == 0.5
+    other.close()
 
 
 def test_what_cannot_be_measured_is_one_line(capsys):

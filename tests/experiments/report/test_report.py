@@ -159,6 +159,17 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path, blank_figures: Non
     text = _text(_report(tmp_path, *trials, scenario="fashion-mnist"), tmp_path)
     assert "## Compared with the paper (section 5.2)" in text and "here 12 rounds were run" in text
     assert "| rounds to target, mean: paper | <u>43.0</u> | **41.75** | 66.75 |" in text
+    assert "not the paper's" not in text
+
+
+def test_what_is_not_the_papers_does_not_stand_beside_it(tmp_path: Path, blank_figures: None) -> None:
+    trial = make_rows(HIGH, "bippo", scenario="fashion-mnist")
+    _report(tmp_path / "a", trial, scenario="fashion-mnist")
+    other_target = _text(build_report(tmp_path / "a", target=0.5), tmp_path)
+    assert "Compared with the paper" not in other_target
+    settings = {"env.budget_share": 0.5, "lr": 0.1}
+    changed = _text(_report(tmp_path / "b", trial, scenario="fashion-mnist", settings=settings), tmp_path)
+    assert "The federation is not the paper's: env.budget_share=0.5." in changed
 
 
 def test_energy_of_probing_is_named_where_it_was_charged(tmp_path: Path, blank_figures: None) -> None:

@@ -54,6 +54,19 @@ def test_trials_side_by_side(asked, nodes, side_by_side, actors):
         assert found.execution == Execution("ray", *actors)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"num_actors": 2}, {"cpus_per_actor": 2.0}, {"gpus_per_actor": 1.0}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_what_is_for_actors_is_refused_where_there_are_none(settings):
+    (name,) = settings
+    with pytest.raises(ValueError, match=f"{name} is .* executor='auto' trains without actors here"):
+        place(study(**settings), [Resources(8)])
+    assert place(study(**settings), [Resources(16, 8)]).bundles
+    assert place(study(gpus_per_actor=0.0), [Resources(8, 8)]).execution.executor == "serial"
+
+
 def test_a_device_of_the_users_own_is_shared_by_serial_trials():
     on_gpu = dataclasses.replace(study(4), settings={"env.device": "cuda:0"})
     assert place(on_gpu, [Resources(8, 1)]) == Placement(4, Execution("serial", device="cuda:0"), gpu_share=0.25)
