@@ -65,13 +65,13 @@ def bippo_config(
     method = find_method(info.method)
     keywords = {**method.with_requirements({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
     config = method.make_config()
-    config.environment(env=envs.parallel_env, env_config=keywords)
     config.debugging(seed=info.seed, log_sys_usage=False)  # each trial's end would wait up to 0.7 s for its thread
     rows = functools.partial(RowCallback, replace(info, method=method.name))
     custom = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([rows, *custom, *map(find_callbacks, callbacks)])
     apply_settings(config, method.settings_taken(algorithm))
-    return config.environment(env_config=only_read(with_selector(keywords, config)))
+    # Once, since RLlib merges what is given later into what was given before.
+    return config.environment(env=envs.parallel_env, env_config=only_read(with_selector(keywords, config)))
 
 
 def study_config(study: Study, method: str, draw: Mapping[str, Any]) -> BippoConfig:

@@ -1,4 +1,4 @@
-"""Settings that only some methods read, or that make others unread: what a study shows and what it is resumed as."""
+"""Settings that only some methods read, or that make others unread: a study shows, builds and extends its trials."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from envs.config import config_from
 from envs.settings.execution import Execution
 from experiments.results.run_info import write_run_info
 from experiments.scenarios import SCENARIOS
@@ -14,7 +15,7 @@ from experiments.study.placement import Placement
 from experiments.study.progress import Progress
 from experiments.study.resume import study_to_resume
 from experiments.study.study import Study
-from experiments.study.trial import param_space
+from experiments.study.trial import config_of, param_space
 
 CASES = [
     *((name, "bippo", {"env.partition": "iid"}) for name in SCENARIOS if name not in ("churn", "scalability")),
@@ -27,7 +28,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scenario", "method", "settings"), CASES)
-def test_a_study_says_what_its_trials_wait_for_and_can_be_extended(
+def test_a_trial_is_shown_and_built_and_its_study_extended(
     tmp_path: Path, scenario: str, method: str, settings: dict[str, object]
 ) -> None:
     study = Study(SCENARIOS[scenario], (method,), (7,), 200, tmp_path, settings=settings)
@@ -37,6 +38,7 @@ def test_a_study_says_what_its_trials_wait_for_and_can_be_extended(
     progress.on_trial_start(0, [], type("Trial", (), {"config": {**space, "trial": trial}})())
     (shown,) = progress.trials.values()
     assert shown.waiting_for.startswith("round 0, in which all ")
+    assert config_from(**config_of({**space, "trial": trial}).env_config).rounds == 200
     if not study.scenario.churn:
         write_run_info(tmp_path, study.run_info)
         assert study_to_resume(tmp_path, rounds=201, force=True, trust_code=True).rounds == 201
