@@ -12,7 +12,8 @@ class RoundResult:
     Attributes:
         round: Number of the round, from 1.
         mean_accuracy: Unweighted mean of ``accuracies``.
-        reward: The team's reward, over the clients that stay; with ``leave_one_out`` the mean over ``trained``.
+        reward: The team's reward, over the clients that stay; with ``leave_one_out`` and ``shapley``
+            the mean over ``trained``.
         rewards: ``[N]`` reward of each of ``clients``.
         energy_j: Joules spent: by the clients that trained or failed, and on probing and selecting.
         budget_j: Joules the round was allowed to spend.

@@ -72,7 +72,7 @@ def documented(config_class: type[T]) -> type[T]:
 
 def only_with(name: str, *choices: str) -> Unread:
     """A setting that is read only if the setting ``name`` is one of ``choices``."""
-    known = " and ".join(map(repr, choices))
+    known = " or ".join(map(repr, choices))
     return lambda settings: (
         None
         if settings[name] in choices

@@ -17,8 +17,8 @@ whatever the number of actors. On GPU the actors ask for deterministic kernels (
 ``torch.use_deterministic_algorithms``, ``CUBLAS_WORKSPACE_CONFIG=:4096:8``); against the CPU, selections that depend on
 accuracies may differ.
 
-*Faults.* An actor that dies is replaced and its work of the round done again; a result counts once. If the work of one
-call kills actors more than ``MAX_DEATHS`` times, that is an error.
+*Faults.* An actor that dies is replaced and its work of the round done again; a result counts once. If more than
+``MAX_DEATHS`` actors die during the work of one call, new ones among them, that is an error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RayExecutor:
         new_actor: Makes the actor of a slot from the slot's number; None for a Ray actor with the plan's resources.
 
     Attributes:
-        actors: Process id, node, device and GPUs of each actor.
+        actors: Process id, device and GPUs of each actor.
 
     Raises:
         ValueError: If Ray has less than the actors need (the message says what they need and what there is), or the
@@ -184,16 +184,24 @@ class RayExecutor:
             except RayTaskError as error:
                 raise error.cause from error
             except (RayActorError, ObjectLostError) as error:
-                deaths += 1
-                self._replace(calls[place].slot, error, deaths)
+                deaths = self._replace(calls[place].slot, error, deaths + 1)
                 pending[self._submit(calls[place])] = place
         return results
 
     def _submit(self, call: _Call) -> ray.ObjectRef:
         return getattr(self._slots[call.slot], call.method).remote(*call.arguments)
 
-    def _replace(self, slot: int, error: Exception, deaths: int) -> None:
-        """A new actor in the place of one that died, with the same samples."""
+    def _replace(self, slot: int, error: Exception, deaths: int) -> int:
+        """Puts a new actor with the same samples in the place of one that died.
+
+        Args:
+            slot: Its place.
+            error: What its death raised.
+            deaths: Actors that have died so far, it included.
+
+        Returns:
+            ``deaths``, and those of new actors that died before they had the samples.
+        """
         pid, detail = self.actors[slot].pid, " ".join(str(error).split())
         if deaths > MAX_DEATHS:
             raise RuntimeError(
@@ -208,7 +216,8 @@ class RayExecutor:
             if self._samples is not None:
                 ray.get(actor.assign.remote(self._samples))
         except (RayActorError, ObjectLostError) as again:
-            self._replace(slot, again, deaths + 1)
+            return self._replace(slot, again, deaths + 1)
+        return deaths
 
     def _infos(self, actors: Sequence[Any]) -> list[ActorInfo]:
         try:

@@ -134,7 +134,7 @@ def test_every_setting_is_walked_through():
         ("train_samples", "natural"),
         ("test_samples", "natural"),
         ("reward_base", "accuracy_change"),
-        ("alpha", "dirichlet_over_clients"),
+        ("alpha", "'dirichlet_over_clients' or 'dirichlet_over_labels'"),
         ("shards_per_client", "'shards'"),
         ("late_labels", "'paper'"),
         ("label_noise", "noisy_clients"),

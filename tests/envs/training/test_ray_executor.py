@@ -201,6 +201,24 @@ def test_actors_that_keep_dying_are_an_error(actor_hosts):
     assert spawned == [0, 0, 0]
 
 
+def test_new_actors_that_die_before_they_have_samples_count_as_dead_too(actor_hosts, monkeypatch):
+    """Every call kills its actor, and every other new one dies at its start: four deaths, three starts."""
+    executor = hosted_executor(actor_hosts, config(), 1)
+    new_actor, started = executor._new_actor, []
+
+    def get(references, timeout=None):
+        if timeout is None or len(started) % 2 == 1:
+            raise ray_executor.RayActorError
+        return [executor.actors[0]]
+
+    executor._new_actor = lambda slot: started.append(slot) or new_actor(slot)
+    with monkeypatch.context() as patched:
+        patched.setattr(ray_executor.ray, "get", get)
+        with pytest.raises(RuntimeError, match="FL actors died 4 times during one round's work"):
+            executor._run([ray_executor._Call(0, "info", ())])
+    assert len(started) == ray_executor.MAX_DEATHS
+
+
 def test_more_than_ray_has_is_refused_at_once_and_auto_is_serial_without_gpus():
     for settings, needs in (({"num_actors": 3}, "3 CPUs and 0 GPUs"), ({"gpus_per_actor": 0.5}, "2 CPUs and 1 GPU")):
         with pytest.raises(ValueError, match=f"need {needs} = .*, the Ray cluster has 2 CPUs and 0 GPUs"):
