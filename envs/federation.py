@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -36,6 +36,14 @@ from envs.training.new_executor import new_executor
 from envs.training.server_step import ServerStep
 
 Updates = Mapping[int, WeightedSum]
+
+
+class RoundBudget(NamedTuple):
+    """What a round may spend, in joules; all 0 if the budget does not suffice for probing and selecting."""
+
+    probing_j: float  #: On probing all live clients.
+    selecting_j: float  #: On selecting among them.
+    training_j: float  #: On training: what the two leave of the budget.
 
 
 class Federation:
@@ -107,7 +115,7 @@ class Federation:
         """Runs round 0: all clients live at the start train one epoch from a fresh initialisation."""
         live = self.schedule.live_at_start
         initial = get_flat(self._model(keyed_seed("initialisation", key.seed, key.episode)))
-        result, updates = self._trained(self._get_executor(key.seed), initial, live, key, 1)
+        result, updates = self._trained(initial, live, key, epochs=1)
         if not result.num_samples:
             raise ValueError(f"no client's training succeeded in round 0: {result.failed[0].reason}")
         weights, server_state = self._next_model(initial, result, updates, {})
@@ -135,31 +143,29 @@ class Federation:
 
     def training_budget_j(self, state: EpisodeState) -> float:
         """Returns the joules that the next round may spend on training."""
-        return split_budget(self.budget_of(state), sum(self._overheads_j(state)))[1]
+        return self._round_budget(state).training_j
 
-    def _overheads_j(self, state: EpisodeState) -> tuple[float, float]:
-        """Joules that probing and selecting among the live clients take in the next round, if the budget suffices."""
-        return state.probing_j, self.cost_model.selecting_j(len(state.live))
+    def _round_budget(self, state: EpisodeState) -> RoundBudget:
+        probing_j, selecting_j = state.probing_j, self.cost_model.selecting_j(len(state.live))
+        overhead_j, training_j = split_budget(self.budget_of(state), probing_j + selecting_j)
+        return RoundBudget(probing_j, selecting_j, training_j) if overhead_j else RoundBudget(0.0, 0.0, training_j)
 
     def run_round(self, state: EpisodeState, selected: list[int], dropped: list[int], energy_j: float) -> RoundResult:
         """Trains ``selected``, averages, evaluates, lets clients come and go, and moves ``state`` on by one round."""
         started = time.perf_counter()
-        live, before = state.live, state.accuracies.copy()
-        overhead_j = split_budget(self.budget_of(state), sum(self._overheads_j(state)))[0]
-        probing_j, selecting_j = self._overheads_j(state) if overhead_j else (0.0, 0.0)
+        live, before, budget = state.live, state.accuracies.copy(), self._round_budget(state)
         state.update_reports = {}
         failed, own, read_j = self._train(state, selected) if selected else ([], {}, None)
         trained = sorted(set(selected) - set(failed))
         joined, departed = self._changes(state)
         self._evaluate(state, joined)
         stayed = [client for client in live if client not in departed]
-        energy_j += overhead_j
+        energy_j += budget.probing_j + budget.selecting_j
         accuracies = before[stayed], state.accuracies[stayed]
         outcome = RoundOutcome(*accuracies, tuple(stayed), tuple(trained), energy_j, self.budget_of(state))
         reward, rewards = self._round_rewards.of(outcome if trained and stayed else None, live, own)
-        state.round += 1
-        state.last_round = RoundResult(
-            round=state.round,
+        done = RoundResult(
+            round=state.round + 1,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
             reward=reward,
             rewards=rewards,
@@ -174,17 +180,22 @@ class Federation:
             departed=departed,
             accuracies=tuple(state.accuracies[list(live)].tolist()),
             fl_seconds=time.perf_counter() - started,
-            probing_j=probing_j,
-            selection_j=selecting_j + self.cost_model.learning_j * len(selected),
+            probing_j=budget.probing_j,
+            selection_j=budget.selecting_j + self.cost_model.learning_j * len(selected),
             measured_j=read_j,
             meter_warnings=self._meter_warnings.take(),
         )
-        state.set_flags(trained, failed, dropped)
+        self._move_on(state, done)
+        return done
+
+    def _move_on(self, state: EpisodeState, done: RoundResult) -> None:
+        """Changes ``state`` to that after ``done``, with the costs of the next round."""
+        state.round, state.last_round = done.round, done
+        state.set_flags(done.trained, done.failed, done.dropped)
         state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
-        state.live = tuple(sorted([*stayed, *joined]))
-        state.stays[list(joined)] += 1
+        state.live = tuple(sorted({*done.clients, *done.joined} - {*done.departed}))
+        state.stays[list(done.joined)] += 1
         self._report_costs(state)
-        return state.last_round
 
     def _changes(self, state: EpisodeState) -> Changes:
         """Returns the clients that join and leave at the end of the present round; the last round ends for all."""
@@ -198,25 +209,27 @@ class Federation:
         Returns:
             Clients that failed, rewards by participant where each has one, and the joules that a meter read.
         """
-        work = self._get_executor(state.seed), state.weights, selected, state.next_key, self.config.local_epochs
-        has_effects = self.config.reward in OWN_EFFECT
-        result, updates = self._trained(*work, each=has_effects)
+        has_effects, epochs = self.config.reward in OWN_EFFECT, self.config.local_epochs
+        result, updates = self._trained(state.weights, selected, state.next_key, epochs, each=has_effects)
         effects = self._own_effects(state, updates if has_effects else {})
         if result.num_samples:
             state.weights, state.server_state = self._next_model(state.weights, result, updates, state.server_state)
             self._evaluate(state, state.live)
         complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
         own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
-        state.record_readings(complete_readings_j(result), self.config.local_epochs)
+        state.record_readings(complete_readings_j(result), epochs)
         state.update_reports = dict(result.update_reports)
         self._meter_warnings.check(result, state.round + 1)
         return result.failed_clients, own, measured_j(result)
 
-    def _trained(self, executor: Executor, *work: Any, each: bool = False) -> tuple[WeightedSum, Updates]:
-        """The merged sum, and those of single clients if they are needed."""
+    def _trained(
+        self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int, *, each: bool = False
+    ) -> tuple[WeightedSum, Updates]:
+        """Returns the merged sum, and those of single clients if they are needed."""
+        executor = self._get_executor(key.seed)
         if not each and self._server_step is None:
-            return executor.train(*work), {}
-        updates = executor.train_each(*work)
+            return executor.train(weights, clients, key, epochs), {}
+        updates = executor.train_each(weights, clients, key, epochs)
         return aggregation.merged(updates.values()), updates
 
     def _next_model(
