@@ -8,7 +8,7 @@ import numbers
 import os
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,15 @@ class SettingError(ValueError):
 
 
 class Shortage(ValueError):
-    """A federation needs more samples or joules than there are; ``envs.fitting`` finds settings that fit."""
+    """A federation needs more samples or joules than there are; ``envs.fitting`` finds settings that fit.
+
+    Attributes:
+        splits: Of ``train`` and ``test`` those that have too few samples, if that is what is short.
+    """
+
+    def __init__(self, text: str, splits: Collection[str] = ()) -> None:
+        super().__init__(text)
+        self.splits = tuple(splits)
 
 
 def _shown(value: Any) -> str:

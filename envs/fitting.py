@@ -28,7 +28,7 @@ class Fit:
     """What to change of a federation so that it fits, and why."""
 
     changes: dict[str, Any] = field(default_factory=dict)  #: Values of settings.
-    shortages: list[str] = field(default_factory=list)  #: A sentence for each thing there is too little of.
+    shortages: list[Shortage] = field(default_factory=list)  #: One for each thing there is too little of.
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.changes.items())
@@ -38,7 +38,7 @@ class NothingFits(Shortage):
     """No federation fits the data or the budget as long as what is given stays; ``fit`` has what would."""
 
     def __init__(self, fit: Fit) -> None:
-        super().__init__(f"{'; '.join(fit.shortages)}. These fit: {fit}")
+        super().__init__(f"{'; '.join(map(str, fit.shortages))}. These fit: {fit}")
         self.fit = fit
 
 
@@ -58,7 +58,7 @@ def fit(settings: Mapping[str, Any], free: Collection[str] = FITTED) -> Fit:
     try:
         _assign(config_from(**settings))
     except Shortage as shortage:
-        result.shortages.append(str(shortage))
+        result.shortages.append(shortage)
         # One test sample a client leaves the shortage of training samples alone, which is found out first.
         one_each = {"test_samples": 1}
         one_each = {} if unread({**settings, **one_each}).keys() & one_each.keys() else one_each
@@ -75,8 +75,8 @@ def _fit_samples(
     try:
         _assign(config_from(**{**base, **others}))
     except Shortage as shortage:
-        if not any(f"{split.removesuffix('_samples')} split" in text for text in result.shortages):
-            result.shortages.append(str(shortage))
+        if not any(split.removesuffix("_samples") in known.splits for known in result.shortages):
+            result.shortages.append(shortage)
         for changes in _fewer(config_from(**base), free, split):
             try:
                 _assign(config_from(**{**base, **changes, **others}))
@@ -107,7 +107,7 @@ def _fit_budget(result: Fit, settings: Mapping[str, Any], free: Collection[str])
     try:
         Federation(config_from(**base))
     except Shortage as shortage:
-        result.shortages.append(str(shortage))
+        result.shortages.append(shortage)
         is_free = "budget_share" in free and base.get("budget_j") is None
         share = FederationConfig.budget_share * _PAPER_CLIENTS / config_from(**base).num_clients
         for candidate in (round(min(1.0, share), 3), 1.0) if is_free else ():

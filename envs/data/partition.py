@@ -148,14 +148,14 @@ def make_partition(
 
 def _check_sums(**splits: tuple[Sequence[int], np.ndarray]) -> None:
     """Names every split that is too small."""
-    missing = [
-        f"the clients want {sum(sizes)} {split} samples, the {split} split has {len(labels)}; lower {split}_samples or "
-        "num_clients"
+    missing = {
+        split: f"the clients want {sum(sizes)} {split} samples, the {split} split has {len(labels)}; lower "
+        f"{split}_samples or num_clients"
         for split, (sizes, labels) in splits.items()
         if sum(sizes) > len(labels)
-    ]
+    }
     if missing:
-        raise Shortage("; ".join(missing))
+        raise Shortage("; ".join(missing.values()), missing)
 
 
 def _counts(kind: str, sizes: Sequence[int], available: np.ndarray, alpha: float, shards_per_client: int) -> np.ndarray:
@@ -176,7 +176,8 @@ def _checked(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
         fix = f"lower train_samples or num_clients to some {share} %" if available[label] else "use other data"
         raise Shortage(
             f"class {label}: the clients want {wanted[label]} train samples, the train split has {available[label]}; "
-            f"{fix}"
+            f"{fix}",
+            ("train",),
         )
     return counts
 

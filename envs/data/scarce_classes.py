@@ -30,7 +30,8 @@ def fit_to_split(wanted: np.ndarray, held: np.ndarray, available: np.ndarray) ->
     if missing.size:
         raise Shortage(
             f"class {missing[0]}: the clients want {wanted[:, missing[0]].sum()} test samples, the test split has 0; "
-            "use other data"
+            "use other data",
+            ("test",),
         )
     counts = _scaled(wanted, available)
     if counts.any(axis=1).all():
@@ -62,7 +63,8 @@ def _one_each(held: np.ndarray, available: np.ndarray) -> np.ndarray:
     if flow.flow_value < num_clients:
         raise Shortage(
             f"{num_clients - flow.flow_value} of {num_clients} clients have no test sample, as the test split has too "
-            "few of the labels they hold; lower num_clients or use other data"
+            "few of the labels they hold; lower num_clients or use other data",
+            ("test",),
         )
     return flow.flow[1:first_class, first_class:sink].toarray().astype(np.int64)
 

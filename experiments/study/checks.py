@@ -42,7 +42,7 @@ def fitted(study: Study) -> Study:
         changes = fitting_settings(only_read({**study.federation, "rounds": study.rounds}), given)
     except NothingFits as error:
         fitting = {**study.settings, **{f"{ENV_PREFIX}{name}": value for name, value in error.fit.changes.items()}}
-        shortages = with_keys("; ".join(error.fit.shortages))
+        shortages = with_keys("; ".join(map(str, error.fit.shortages)))
         settings = shlex.join(f"{key}={value}" for key, value in fitting.items())
         raise ValueError(f"{shortages}. This fits: --set {settings}") from None
     except ValueError:
