@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.config import FederationConfig
 from envs.rules.budget import round_budget_j
-from envs.rules.energy import epoch_energy_j, round_energy_j
+from envs.rules.energy import epoch_energy_j, upload_energy_j
 from envs.rules.reward import LEAVE_ONE_OUT, SHAPLEY
 
 
@@ -53,7 +53,7 @@ class CostModel:
     @property
     def upload_j(self) -> float:
         """Joules of sending the model once."""
-        return round_energy_j(self.num_parameters, 0, self.values_per_sample, cpu_freq_hz=1.0, epochs=0)
+        return upload_energy_j(self.num_parameters)
 
     def probing_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
         """Returns the joules of ``probing_epochs`` on each of ``clients``, summed in order."""

@@ -80,6 +80,20 @@ def epoch_energy_j(
     return computation_energy_j(half_capacitance, cycles_per_bit, data_bits, cpu_freq_hz)
 
 
+def upload_energy_j(
+    num_parameters: int,
+    *,
+    bandwidth_hz: float = BANDWIDTH_HZ,
+    channel_gain: float = CHANNEL_GAIN,
+    transmit_power_w: float = TRANSMIT_POWER_W,
+    noise_w: float = NOISE_W,
+) -> float:
+    """Returns the energy of sending the model once, in joules; for the arguments see ``round_energy_j``."""
+    _not_negative(num_parameters=num_parameters)
+    rate_bps = uplink_rate_bps(bandwidth_hz, channel_gain, transmit_power_w, noise_w)
+    return communication_energy_j(transmit_power_w, BITS_PER_VALUE * num_parameters, rate_bps)
+
+
 def round_energy_j(
     num_parameters: int,
     num_samples: int,
@@ -109,9 +123,14 @@ def round_energy_j(
         half_capacitance: alpha / 2 of the CPU.
         cycles_per_bit: eta.
     """
-    _not_negative(num_parameters=num_parameters, epochs=epochs)
-    rate_bps = uplink_rate_bps(bandwidth_hz, channel_gain, transmit_power_w, noise_w)
-    upload_j = communication_energy_j(transmit_power_w, BITS_PER_VALUE * num_parameters, rate_bps)
+    _not_negative(epochs=epochs)
+    upload_j = upload_energy_j(
+        num_parameters,
+        bandwidth_hz=bandwidth_hz,
+        channel_gain=channel_gain,
+        transmit_power_w=transmit_power_w,
+        noise_w=noise_w,
+    )
     epoch_j = epoch_energy_j(
         num_samples, values_per_sample, cpu_freq_hz, half_capacitance=half_capacitance, cycles_per_bit=cycles_per_bit
     )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from flwr.app import MetricRecord, RecordDict
 
-from envs.rules.energy import epoch_energy_j, round_energy_j
+from envs.rules.energy import epoch_energy_j, upload_energy_j
 from envs.training.energy_meter import EnergyMeter, MissingReading, open_meter
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def cost_j(
         cpu_freq_hz: CPU frequency.
         epochs: Local epochs.
     """
-    upload_j = round_energy_j(num_parameters, 0, num_values, cpu_freq_hz, epochs=0)
+    upload_j = upload_energy_j(num_parameters)
     if ENERGY in state:
         return upload_j + epochs * float(state[ENERGY][EPOCH_J])
     return upload_j + epochs * epoch_energy_j(num_samples, num_values, cpu_freq_hz)

@@ -9,13 +9,13 @@ import pytest
 from flwr.app import RecordDict
 from source_tree import ROOT
 
-from envs.rules.energy import round_energy_j
+from envs.rules.energy import round_energy_j, upload_energy_j
 from envs.training import energy_counters
 
 EPOCHS, RANGE_UJ = 5, 10**8
 NODE = {"num_parameters": 1000, "num_samples": 200, "num_values": 256, "cpu_freq_hz": 7e8, "epochs": EPOCHS}
 FORMULA_J = round_energy_j(1000, 200, 256, 7e8, EPOCHS)
-UPLOAD_J = round_energy_j(1000, 0, 256, 7e8, 0)
+UPLOAD_J = upload_energy_j(1000)
 
 
 @pytest.fixture
