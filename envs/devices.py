@@ -22,14 +22,14 @@ class CostModel:
     values_per_sample: int  #: Numbers per sample.
     num_samples: np.ndarray  #: ``[num_clients]`` training samples.
 
-    def epochs_j(
-        self, cpu_freq_hz: Sequence[float] | np.ndarray, metered_epochs_j: np.ndarray | None = None
+    def epoch_j(
+        self, cpu_freq_hz: Sequence[float] | np.ndarray, metered_epoch_j: np.ndarray | None = None
     ) -> np.ndarray:
         """Returns the ``float64[num_clients]`` joules of one local epoch.
 
         Args:
             cpu_freq_hz: ``[num_clients]`` frequencies, for the formula.
-            metered_epochs_j: ``[num_clients]`` what a meter read, NaN for a client that it has not read: that one takes
+            metered_epoch_j: ``[num_clients]`` what a meter read, NaN for a client that it has not read: that one takes
                 the formula's joules times the ratio of readings to formula over the clients that were read. None
                 for the formula.
         """
@@ -39,36 +39,36 @@ class CostModel:
                 for samples, freq_hz in zip(self.num_samples, cpu_freq_hz, strict=True)
             ]
         )
-        if metered_epochs_j is None:
+        if metered_epoch_j is None:
             return formula_j
-        is_read = ~np.isnan(metered_epochs_j)
-        scale = np.sum(metered_epochs_j[is_read]) / np.sum(formula_j[is_read])
-        return np.where(is_read, metered_epochs_j, scale * formula_j)
+        is_read = ~np.isnan(metered_epoch_j)
+        scale = np.sum(metered_epoch_j[is_read]) / np.sum(formula_j[is_read])
+        return np.where(is_read, metered_epoch_j, scale * formula_j)
 
-    def costs_j(self, epochs_j: np.ndarray, epochs: int | None = None) -> np.ndarray:
+    def costs_j(self, epoch_j: np.ndarray, epochs: int | None = None) -> np.ndarray:
         """Returns the ``float64[num_clients]`` joules of a round from an epoch's; round 0 has other ``epochs``."""
         epochs = self.config.local_epochs if epochs is None else epochs
-        return self.upload_j + epochs * epochs_j
+        return self.upload_j + epochs * epoch_j
 
     @property
     def upload_j(self) -> float:
         """Joules of sending the model once."""
         return upload_energy_j(self.num_parameters)
 
-    def probing_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
+    def probing_j(self, epoch_j: np.ndarray, clients: Sequence[int]) -> float:
         """Returns the joules of ``probing_epochs`` on each of ``clients``, summed in order."""
         if self.config.probing_epochs == 0.0:
             return 0.0
-        return self.config.probing_epochs * sum(epochs_j[list(clients)].tolist())
+        return self.config.probing_epochs * sum(epoch_j[list(clients)].tolist())
 
-    def credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
+    def credit_j(self, epoch_j: np.ndarray, clients: Sequence[int]) -> float:
         """Returns the joules of evaluating a participant's models on ``clients``, charged as probing is."""
         models = {LEAVE_ONE_OUT: 1, SHAPLEY: 2 * self.config.shapley_pairs}.get(self.config.reward, 0)
-        return models * self.probing_j(epochs_j, clients) if models else 0.0
+        return models * self.probing_j(epoch_j, clients) if models else 0.0
 
-    def highest_credit_j(self, epochs_j: np.ndarray, clients: Sequence[int]) -> float:
+    def highest_credit_j(self, epoch_j: np.ndarray, clients: Sequence[int]) -> float:
         """Returns the most that ``credit_j`` can be, whichever of ``clients`` are drawn."""
-        highest_first = sorted((self.credit_j(epochs_j, [client]) for client in clients), reverse=True)
+        highest_first = sorted((self.credit_j(epoch_j, [client]) for client in clients), reverse=True)
         return sum(highest_first[: self.config.credit_clients])
 
     def selecting_j(self, num_live: int) -> float:
@@ -80,11 +80,11 @@ class CostModel:
         """Joules of learning from one client's participation."""
         return self.config.joules_per_mac * self.config.selector_macs[1]
 
-    def budget_j(self, epochs_j: np.ndarray, live: Sequence[int], names: Sequence[str]) -> float:
+    def budget_j(self, epoch_j: np.ndarray, live: Sequence[int], names: Sequence[str]) -> float:
         """Returns the joules that a round may spend, from those of a local epoch.
 
         Args:
-            epochs_j: ``float64[num_clients]``.
+            epoch_j: ``float64[num_clients]``.
             live: Clients at the start of an episode.
             names: Names of all clients, for errors.
 
@@ -93,12 +93,12 @@ class CostModel:
         """
         index = list(live)
         return round_budget_j(
-            self.costs_j(epochs_j)[index],
+            self.costs_j(epoch_j)[index],
             self.config.budget_share,
             self.config.budget_j,
             [names[client] for client in index],
-            self.probing_j(epochs_j, index),
-            self.highest_credit_j(epochs_j, index),
+            self.probing_j(epoch_j, index),
+            self.highest_credit_j(epoch_j, index),
             self.selecting_j(len(index)),
             self.learning_j,
         )
@@ -108,8 +108,8 @@ class CostModel:
         freqs = np.array(self.config.start_freq_hz, dtype=np.float64)
         for change in self.config.device_changes:
             freqs[change.client] = max(freqs[change.client], change.cpu_freq_hz)
-        epochs_j = self.epochs_j(freqs)
-        return self.costs_j(epochs_j) + self.highest_credit_j(epochs_j, range(len(freqs))) + self.learning_j
+        epoch_j = self.epoch_j(freqs)
+        return self.costs_j(epoch_j) + self.highest_credit_j(epoch_j, range(len(freqs))) + self.learning_j
 
     def changed(self, cpu_freq_hz: np.ndarray, round_index: int) -> np.ndarray:
         """Returns the ``float64[num_clients]`` frequencies in ``round_index``, given those of the round before."""

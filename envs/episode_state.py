@@ -39,7 +39,7 @@ class EpisodeState:
     probing_j: float = 0.0
     #: ``float64[num_clients]`` joules of an epoch of each client's last training as a meter read them, NaN for one that
     #: it has not read; None if it has read none.
-    metered_epochs_j: np.ndarray | None = None
+    metered_epoch_j: np.ndarray | None = None
     #: Joules a round may spend, as measured in round 0; None for what the configuration says.
     budget_j: float | None = None
     #: Reports about the updates of the clients that trained in the last round, by client and info key.
@@ -91,14 +91,14 @@ class EpisodeState:
     def initialize_readings(self, readings_j: Sequence[tuple[int, float]]) -> None:
         """Records readings of round 0, in which clients train one epoch; without any, costs are the formula's."""
         if readings_j:
-            self.metered_epochs_j = np.full(len(self.costs_j), np.nan)
+            self.metered_epoch_j = np.full(len(self.costs_j), np.nan)
             self.record_readings(readings_j, epochs=1)
 
     def record_readings(self, readings_j: Sequence[tuple[int, float]], epochs: int) -> None:
         """Records a meter's readings, by client, of ``epochs`` epochs of training."""
-        if self.metered_epochs_j is not None:
+        if self.metered_epoch_j is not None:
             for client, joules in readings_j:
-                self.metered_epochs_j[client] = joules / epochs
+                self.metered_epoch_j[client] = joules / epochs
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
         """Changes a client's device.
@@ -109,7 +109,7 @@ class EpisodeState:
         if not 0 <= client < len(self.cpu_freq_hz):
             raise ValueError(f"client is {client}; it must be from 0 to {len(self.cpu_freq_hz) - 1}")
         positive("freq_hz", freq_hz)
-        if self.metered_epochs_j is not None:
+        if self.metered_epoch_j is not None:
             raise ValueError("set_cpu_freq_hz changes no cost that energy_meter measures; use energy_meter='formula'")
         self.cpu_freq_hz[client] = freq_hz
 

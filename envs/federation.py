@@ -92,18 +92,18 @@ class Federation:
         self._round_rewards = RoundRewards(config)
         values_per_sample = int(np.prod(self._dataset.input_shape))
         self.cost_model = CostModel(config, self.num_parameters, values_per_sample, self.num_samples)
-        epochs_j = self.cost_model.epochs_j(config.start_freq_hz)
-        self.start_costs_j = self.cost_model.costs_j(epochs_j)
+        epoch_j = self.cost_model.epoch_j(config.start_freq_hz)
+        self.start_costs_j = self.cost_model.costs_j(epoch_j)
         self.schedule = config.churn_schedule()
         if is_import(config.energy_meter):
             own_counter(config.energy_meter)
         if config.energy_meter != FORMULA and config.budget_j is not None:
             self.budget_j = float(config.budget_j)  # measured joules, which round 0 is to be compared with
         else:
-            self.budget_j = self.cost_model.budget_j(epochs_j, self.schedule.live_at_start, self.names)
+            self.budget_j = self.cost_model.budget_j(epoch_j, self.schedule.live_at_start, self.names)
         self._meter_warnings = MeterWarnings(config.energy_meter, self.names)
         live = list(self.schedule.live_at_start)
-        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(epochs_j, epochs=1)[live]))
+        self.warmup_energy_j = float(np.sum(self.cost_model.costs_j(epoch_j, epochs=1)[live]))
 
     def close(self) -> None:
         """Ends the executor's workers; another one is made when it is needed."""
@@ -128,7 +128,7 @@ class Federation:
         state.server_state = server_state
         self._report_costs(state)
         if self.config.energy_meter != FORMULA:
-            state.budget_j = self.cost_model.budget_j(self._epochs_j(state), live, self.names)
+            state.budget_j = self.cost_model.budget_j(self._epoch_j(state), live, self.names)
         self._evaluate(state, live)
         return state
 
@@ -268,13 +268,13 @@ class Federation:
     def _report_costs(self, state: EpisodeState) -> None:
         """Updates the costs that clients report for the next round, on the devices they have then."""
         state.cpu_freq_hz = self.cost_model.changed(state.cpu_freq_hz, round_index=state.round + 1)
-        epochs_j = self._epochs_j(state)
-        credit_j = self.cost_model.credit_j(epochs_j, self._credit_clients(state))
-        state.costs_j = self.cost_model.costs_j(epochs_j) + credit_j + self.cost_model.learning_j
-        state.probing_j = self.cost_model.probing_j(epochs_j, state.live)
+        epoch_j = self._epoch_j(state)
+        credit_j = self.cost_model.credit_j(epoch_j, self._credit_clients(state))
+        state.costs_j = self.cost_model.costs_j(epoch_j) + credit_j + self.cost_model.learning_j
+        state.probing_j = self.cost_model.probing_j(epoch_j, state.live)
 
-    def _epochs_j(self, state: EpisodeState) -> np.ndarray:
-        return self.cost_model.epochs_j(state.cpu_freq_hz, state.metered_epochs_j)
+    def _epoch_j(self, state: EpisodeState) -> np.ndarray:
+        return self.cost_model.epoch_j(state.cpu_freq_hz, state.metered_epoch_j)
 
     def label_counts(self, seed: int) -> np.ndarray:
         """Returns ``int64[num_clients, num_classes]`` training samples of each class, by the clients' labels."""

@@ -24,10 +24,10 @@ def test_fashion_mnist_probing_takes_27_percent_of_the_budget():
     # sufficed for three cheap, or one of each (4.082 J).
     config = FederationConfig(dataset="fashion_mnist", probing_epochs=1 / 3)
     model = CostModel(config, 431_080, 784, np.full(20, 1200))
-    epochs_j = model.epochs_j(config.start_freq_hz)
-    probing_j = model.probing_j(epochs_j, range(20))
+    epoch_j = model.epoch_j(config.start_freq_hz)
+    probing_j = model.probing_j(epoch_j, range(20))
     assert probing_j == pytest.approx(1.24115354, abs=1e-8)
-    costs_j = model.costs_j(epochs_j)
+    costs_j = model.costs_j(epoch_j)
     budget_j = 0.107 * costs_j.sum()
     cheap, expensive = costs_j.min(), costs_j.max()
     assert probing_j / budget_j == pytest.approx(0.2702, abs=5e-5)

@@ -243,7 +243,7 @@ def test_the_first_training_warms_up_unread_and_changes_nothing(mine, monkeypatc
     assert (fitted[:7], fitted[7:]) == ([0, 0, 1, 2, 3, 1, 3], [0, 1, 2, 3, 1, 3])
     assert env.last_round.measured_j == 2.0
     assert torch.equal(env.get_state()["weights"], plain.get_state()["weights"])
-    assert plain.get_state()["metered_epochs_j"] is None and plain.last_round.measured_j is None
+    assert plain.get_state()["metered_epoch_j"] is None and plain.last_round.measured_j is None
 
 
 def test_a_restored_run_charges_what_was_read_before(mine):
@@ -361,9 +361,9 @@ def test_names_that_are_no_meters_are_refused_before_anything_is_trained(mine, n
 def test_actors_read_as_this_process_does(any_executor):
     env = metered(energy_meter="time:perf_counter", budget_j=math.inf)
     env.reset(seed=1)
-    assert (env.get_state()["metered_epochs_j"] > 0).all()
+    assert (env.get_state()["metered_epoch_j"] > 0).all()
     env.step({"client_001": 1, "client_002": 1})
-    assert env.last_round.measured_j == pytest.approx(env.get_state()["metered_epochs_j"][1:3].sum())
+    assert env.last_round.measured_j == pytest.approx(env.get_state()["metered_epoch_j"][1:3].sum())
 
 
 class BreaksOff(MeteredExecutor):
