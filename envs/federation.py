@@ -163,7 +163,7 @@ class Federation:
         energy_j += budget.probing_j + budget.selecting_j
         accuracies = before[stayed], state.accuracies[stayed]
         outcome = RoundOutcome(*accuracies, tuple(stayed), tuple(trained), energy_j, self.budget_of(state))
-        reward, rewards = self._round_rewards.of(outcome if trained and stayed else None, live, own)
+        reward, rewards = self._round_rewards.compute(outcome if trained and stayed else None, live, own)
         done = RoundResult(
             round=state.round + 1,
             mean_accuracy=float(np.mean(state.accuracies[list(live)])),
@@ -216,7 +216,7 @@ class Federation:
             state.weights, state.server_state = self._next_model(state.weights, result, updates, state.server_state)
             self._evaluate(state, state.live)
         complete = float(np.mean(state.accuracies[list(self._credit_clients(state))]))
-        own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.of(complete).items()}
+        own = {client: effect_reward(d, self.config.reward_base) for client, d in effects.given(complete).items()}
         state.record_readings(complete_readings_j(result), epochs)
         state.update_reports = dict(result.update_reports)
         self._meter_warnings.check(result, state.round + 1)

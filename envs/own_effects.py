@@ -46,7 +46,7 @@ class OwnEffects:
             for coalition in needed:
                 self._values[coalition] = accuracy(model_of({client: updates[client] for client in coalition}))
 
-    def of(self, complete: float) -> dict[int, float]:
+    def given(self, complete: float) -> dict[int, float]:
         """Returns the effect of each participant, given the mean accuracy of the round's model."""
         if not self._participants:
             return {}

@@ -23,7 +23,7 @@ class RoundRewards:
         self._config = config
         self._custom = import_function("reward", config.reward) if is_import(config.reward) else None
 
-    def of(
+    def compute(
         self, outcome: RoundOutcome | None, live: Sequence[int], own: Mapping[int, float]
     ) -> tuple[float, tuple[float, ...]]:
         """Returns the round's reward, and those of the clients live in it.

@@ -54,7 +54,7 @@ def update_profile(
     update = np.concatenate([(new - old).ravel() for old, new in pairs])
     if not np.isfinite(update).all():
         raise ValueError("the update is not finite; leave the client's update_profile out")
-    return _sketch(len(update), size, seed).of(update, num_samples)
+    return _sketch(len(update), size, seed).sketch(update, num_samples)
 
 
 def _arrays(parameters: Sequence[Any] | np.ndarray) -> list[np.ndarray]:

@@ -70,8 +70,11 @@ class ResidentSamples:
         self._labels = torch.tensor(samples.labels, device=device).split(list(samples.sizes))
         self._scale = 2.0 / max_value
 
-    def of(self, client: int) -> tuple[Tensor, Tensor]:
-        """Returns ``float32[n, ...]`` inputs and ``int64[n]`` labels; integers in [-1, 1], images channels-last."""
+    def client(self, client: int) -> tuple[Tensor, Tensor]:
+        """Returns a client's ``float32[n, ...]`` inputs, integers scaled to [-1, 1], and its ``int64[n]`` labels.
+
+        Images are in torch's memory format ``channels_last``.
+        """
         inputs = self._inputs[client]
         if inputs.ndim == 4:
             inputs = inputs.to(memory_format=torch.channels_last)

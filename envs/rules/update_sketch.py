@@ -30,7 +30,7 @@ class UpdateSketch:
         self._signs = rng.choice(np.array([-1.0, 1.0], dtype=np.float32), num_values)
         self._padding = self._buckets * length - num_values
 
-    def of(self, update: np.ndarray, num_samples: int) -> np.ndarray:
+    def sketch(self, update: np.ndarray, num_samples: int) -> np.ndarray:
         """Returns the sketch of an update per training sample.
 
         Args:

@@ -105,7 +105,7 @@ class ClientWorker:
             update = aggregation.weighted(weights, self._train.sizes[client], self._all_samples)
             if not self._config.update_reports:
                 return update
-            report = self._reports.of(start, weights, self._train.sizes[client], key.seed)
+            report = self._reports.report(start, weights, self._train.sizes[client], key.seed)
             return dataclasses.replace(update, update_reports=((client, report),))
         except (FloatingPointError, WeightsTooLarge) as error:
             reason = (
@@ -119,7 +119,7 @@ class ClientWorker:
 
     def _fit(self, client: int, key: RoundKey, epochs: int) -> None:
         """One client's local training of the model, in place; layers that draw, such as dropout, do so by ``key``."""
-        inputs, labels = self._train.of(client)
+        inputs, labels = self._train.client(client)
         keys = (key.seed, key.episode, client, key.round)
         with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
             self._seed_layers(keyed_seed("training", *keys))
@@ -143,7 +143,7 @@ class ClientWorker:
                 torch.cuda.manual_seed(seed)
 
     def _evaluate_group(self, clients: Sequence[int], training_samples: bool) -> np.ndarray:
-        parts = [self._train.of(client) if training_samples else self._test_of(client) for client in clients]
+        parts = [self._train.client(client) if training_samples else self._test_of(client) for client in clients]
         inputs, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         sizes = [len(own) for _, own in parts]
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.mixed_precision):
@@ -152,7 +152,7 @@ class ClientWorker:
     def _test_of(self, client: int) -> tuple[Tensor, Tensor]:
         """Test samples are read in every round, so they are kept as numbers."""
         if client not in self._test_numbers:
-            self._test_numbers[client] = self._test.of(client)
+            self._test_numbers[client] = self._test.client(client)
         return self._test_numbers[client]
 
 

@@ -29,7 +29,7 @@ class UpdateReports:
         self._num_parameters = num_parameters(model)
         self._bias = output_bias(model, num_classes) if config.with_output_bias else slice(0)
 
-    def of(self, start: Sequence[Tensor], weights: Tensor, num_samples: int, seed: int) -> dict[str, Any]:
+    def report(self, start: Sequence[Tensor], weights: Tensor, num_samples: int, seed: int) -> dict[str, Any]:
         """Returns the requested entries by info key.
 
         Args:
@@ -41,7 +41,9 @@ class UpdateReports:
         before = torch.cat([tensor.reshape(-1) for tensor in start])
         update = (weights - before)[: self._num_parameters].cpu().numpy()
         entries = {
-            "update_profile": lambda: _update_sketch(self._num_parameters, self._size, seed).of(update, num_samples),
+            "update_profile": lambda: _update_sketch(self._num_parameters, self._size, seed).sketch(
+                update, num_samples
+            ),
             "output_bias_update": lambda: update[self._bias].copy(),
             # Not norm(), whose last bits depend on the number of threads.
             "update_norm": lambda: float(np.sqrt(np.square(update, dtype=np.float64).sum())),

@@ -87,7 +87,7 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
     samples = ResidentSamples(gather(dataset, partition).train, DataShape.of(dataset).max_value, config.device)
     work: dict[str, Any] = {
         "model": model.to(config.device).to(memory_format=torch.channels_last),
-        "clients": [samples.of(client) for client in range(arguments.clients)],
+        "clients": [samples.client(client) for client in range(arguments.clients)],
         "epochs": config.local_epochs,
         "batch_size": config.local_batch_size,
         "lr": config.learning_rate,

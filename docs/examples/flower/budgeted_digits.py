@@ -52,7 +52,7 @@ def train(message: Message, context: Context) -> Message:
     """Five local epochs."""
     client, model = own(message, context)
     rng = np.random.default_rng([CONFIG.seed, client, message.content["config"]["server-round"]])
-    images, labels = clients().train.of(client)
+    images, labels = clients().train.client(client)
     train_locally(model, images, labels, epochs=5, batch_size=CONFIG.local_batch_size, lr=CONFIG.learning_rate, rng=rng)
     metrics = MetricRecord({"num-examples": len(labels)})
     return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
@@ -62,7 +62,7 @@ def train(message: Message, context: Context) -> Message:
 def report(message: Message, context: Context) -> Message:
     """What the selector goes by: accuracy on own test data, training samples, joules of the next round."""
     client, model = own(message, context)
-    images, labels = clients().test.of(client)
+    images, labels = clients().test.client(client)
     federation = clients().federation
     metrics = {
         "client-id": client,

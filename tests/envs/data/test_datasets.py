@@ -114,7 +114,7 @@ def test_digits_are_scikit_learns_in_its_stratified_split():
         assert torch.equal(images, expected) and images.stride() == expected.stride()  # strides decide on kernels
     assert dataset.classes == tuple(map(str, published.target_names))
     everything = Samples(dataset.train_inputs.numpy(), dataset.train_labels.numpy(), (1257,))
-    scaled, _ = ResidentSamples(everything, dataset.max_value, "cpu").of(0)
+    scaled, _ = ResidentSamples(everything, dataset.max_value, "cpu").client(0)
     assert scaled.dtype == torch.float32 and scaled.min() == -1.0 and scaled.max() == 1.0
 
 

@@ -21,7 +21,9 @@ def test_inner_products_are_kept_in_the_mean():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 1003)).astype(np.float32)
     a += b  # an inner product of about |b|**2
-    pairs = [(UpdateSketch(1003, 32, seed).of(a, 1), UpdateSketch(1003, 32, seed).of(b, 1)) for seed in range(400)]
+    pairs = [
+        (UpdateSketch(1003, 32, seed).sketch(a, 1), UpdateSketch(1003, 32, seed).sketch(b, 1)) for seed in range(400)
+    ]
     products = np.array([np.dot(*pair) for pair in pairs])
     spread = np.linalg.norm(a) * np.linalg.norm(b) / np.sqrt(32)
     assert products.mean() == pytest.approx(float(a @ b), abs=4 * spread / np.sqrt(400))
@@ -32,13 +34,13 @@ def test_inner_products_are_kept_in_the_mean():
 def test_every_number_is_in_one_bucket_with_its_sign(num_values, size, seed, num_samples):
     """Of unit vectors: a signed unit vector each, buckets being as full as the others but for one."""
     sketch = UpdateSketch(num_values, size, seed)
-    units = np.array([sketch.of(unit, 1) for unit in np.eye(num_values, dtype=np.float32)])
+    units = np.array([sketch.sketch(unit, 1) for unit in np.eye(num_values, dtype=np.float32)])
     assert units.dtype == np.float32 and units.shape == (num_values, size)
     assert (np.sort(np.abs(units), axis=1)[:, -1] == 1.0).all() and (np.abs(units).sum(axis=1) == 1.0).all()
     filled = np.abs(units).sum(axis=0)[: min(size, num_values)]
     assert filled.max() - filled.min() <= 1.0
     values = np.arange(1.0, num_values + 1, dtype=np.float32)
-    np.testing.assert_allclose(sketch.of(values, num_samples), values @ units / num_samples, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(sketch.sketch(values, num_samples), values @ units / num_samples, rtol=1e-5, atol=1e-5)
 
 
 def test_a_server_makes_the_same_profile_of_the_parameters_that_a_client_sends():
@@ -50,7 +52,7 @@ def test_a_server_makes_the_same_profile_of_the_parameters_that_a_client_sends()
         for tensor in weight_tensors(after):
             tensor += torch.from_numpy(rng.normal(size=tensor.shape).astype(np.float32))
     flat = torch.cat([tensor.reshape(-1) for tensor in weight_tensors(after)])
-    expected = UpdateReports(config, before, 10).of(weight_tensors(before), flat, 10, seed=5)["update_profile"]
+    expected = UpdateReports(config, before, 10).report(weight_tensors(before), flat, 10, seed=5)["update_profile"]
     parameters = [[p.detach().numpy() for p in model.parameters()] for model in (before, after)]
     np.testing.assert_array_equal(update_profile(*parameters, 10, size=6, seed=5), expected)
     joined = [np.concatenate([p.ravel() for p in each]) for each in parameters]

@@ -31,7 +31,7 @@ def test_infos_have_what_plain_training_changes():
         bias = (trained[-1].bias - start[-1].bias).detach().numpy()
         np.testing.assert_allclose(info["output_bias_update"], bias, rtol=1e-4, atol=1e-7)
         assert info["update_norm"] == pytest.approx(np.linalg.norm((after - before).astype(np.float64)), rel=1e-5)
-        expected = sketch.of(after - before, SMALL["train_samples"][client])
+        expected = sketch.sketch(after - before, SMALL["train_samples"][client])
         np.testing.assert_allclose(info["update_profile"], expected, rtol=1e-4, atol=1e-7)
 
 
