@@ -28,7 +28,7 @@ class EpisodeState:
     weights: Tensor  #: ``float32[P]`` flat global weights.
     accuracies: np.ndarray  #: ``float64[num_clients]``; of a client that left, its last one.
     losses: np.ndarray | None  #: ``float64[num_clients]``, as ``accuracies``; None without ``with_loss``.
-    participated: np.ndarray  #: ``bool[num_clients]`` trained in the last round.
+    trained: np.ndarray  #: ``bool[num_clients]`` trained in the last round.
     dropped: np.ndarray  #: ``bool[num_clients]`` turned down in the last round.
     failed: np.ndarray  #: ``bool[num_clients]`` selected in the last round, and its training failed.
     granted_j: np.ndarray  #: ``float64[num_clients]`` joules granted in the last round.
@@ -63,7 +63,7 @@ class EpisodeState:
             weights=weights,
             accuracies=np.zeros(num_clients),
             losses=np.zeros(num_clients) if with_loss else None,
-            participated=np.zeros(num_clients, dtype=bool),
+            trained=np.zeros(num_clients, dtype=bool),
             dropped=np.zeros(num_clients, dtype=bool),
             failed=np.zeros(num_clients, dtype=bool),
             granted_j=np.zeros(num_clients),
@@ -84,7 +84,7 @@ class EpisodeState:
 
     def set_flags(self, trained: Sequence[int], failed: Sequence[int], dropped: Sequence[int]) -> None:
         """Sets which clients trained in the last round, failed to, and were turned down."""
-        for flags, clients in ((self.participated, trained), (self.failed, failed), (self.dropped, dropped)):
+        for flags, clients in ((self.trained, trained), (self.failed, failed), (self.dropped, dropped)):
             flags[:] = False
             flags[list(clients)] = True
 

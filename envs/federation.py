@@ -192,7 +192,7 @@ class Federation:
         """Changes ``state`` to that after ``done``, with the costs of the next round."""
         state.round, state.last_round = done.round, done
         state.set_flags(done.trained, done.failed, done.dropped)
-        state.granted_j = np.where(state.participated | state.failed, state.costs_j, 0.0)
+        state.granted_j = np.where(state.trained | state.failed, state.costs_j, 0.0)
         state.live = tuple(sorted({*done.clients, *done.joined} - {*done.departed}))
         state.stays[list(done.joined)] += 1
         self._report_costs(state)

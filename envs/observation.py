@@ -41,7 +41,7 @@ def observation_rows(
         state.accuracies[index],
         num_samples[index],
         state.costs_j[index],
-        state.participated[index],
+        state.trained[index],
         mean_accuracy=float(np.mean(state.accuracies[list(state.live) or index])),
         most_samples=float(np.max(num_samples)),
         budget_j=budget_j,

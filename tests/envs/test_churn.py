@@ -78,7 +78,7 @@ def test_budget_and_round_zero_are_of_the_clients_live_at_the_start():
     assert everybody.warmup_energy_j - env.warmup_energy_j == pytest.approx(everybody.costs_j[3], rel=1e-9)
     env.reset(seed=7)
     state, federation = env.get_state(), env._federation
-    assert state["participated"].tolist() == [True, True, True, False]
+    assert state["trained"].tolist() == [True, True, True, False]
     initial = envs.training.models.get_flat(federation._model(envs.federation.keyed_seed("initialisation", 7, 0)))
     averaged = federation._get_executor(7).train(initial, [0, 1, 2], RoundKey(7, 0, 0), epochs=1)
     assert torch.equal(state["weights"], aggregation.mean(averaged))

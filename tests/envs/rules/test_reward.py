@@ -91,7 +91,7 @@ def test_observations_by_hand():
     state = SimpleNamespace(
         accuracies=np.array([0.2, 0.6, 0.9]),
         costs_j=np.array([1.0, 3.0, 8.0]),
-        participated=np.array([True, False, True]),
+        trained=np.array([True, False, True]),
         live=(0, 1),
     )
     observations = observation_rows(state, [0, 1, 2], np.array([50, 200, 400]), budget_j=4.0, high=np.ones(5))
