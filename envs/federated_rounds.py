@@ -80,7 +80,7 @@ from envs.episode_state import EpisodeState
 from envs.federation import Federation
 from envs.fitting import fitting_config
 from envs.infos import Infos, info, requested_reports
-from envs.observation import observation_rows, observation_space
+from envs.observation import observation_space, observe
 from envs.rng import RoundKey
 from envs.round_result import RoundResult
 from envs.rules.budget import admit_within_budget
@@ -290,7 +290,7 @@ class FederatedRounds(ParallelEnv):
 
     def _observations(self, state: EpisodeState, seen: Mapping[str, int]) -> Observations:
         clients, high = list(seen.values()), self._observation_space.high
-        return dict(zip(seen, observation_rows(state, clients, self.num_samples, self.budget_j, high), strict=True))
+        return dict(zip(seen, observe(state, clients, self.num_samples, self.budget_j, high), strict=True))
 
     def _infos(self, state: EpisodeState, seen: Mapping[str, int]) -> Infos:
         sizes, budget_j = self.num_samples.tolist(), self._federation.training_budget_j(state)

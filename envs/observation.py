@@ -8,8 +8,7 @@ import gymnasium
 import numpy as np
 
 from envs.episode_state import EpisodeState
-from envs.rules import observation
-from envs.rules.observation import COST_SHARE, OBSERVATION_SIZE
+from envs.rules.observation import COST_SHARE, OBSERVATION_SIZE, observation_rows
 
 
 def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
@@ -19,7 +18,7 @@ def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
 
 
-def observation_rows(
+def observe(
     state: EpisodeState, clients: Sequence[int], num_samples: np.ndarray, budget_j: float, high: np.ndarray
 ) -> np.ndarray:
     """Computes the observations of ``clients``, see ``envs.rules.observation``.
@@ -37,7 +36,7 @@ def observation_rows(
         ``float32[len(clients), 5]``.
     """
     index = list(clients)
-    return observation.observation_rows(
+    return observation_rows(
         state.accuracies[index],
         num_samples[index],
         state.costs_j[index],

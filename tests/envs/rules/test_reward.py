@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.observation import observation_rows
+from envs.observation import observe
 from envs.rules.observation import cost_shares
 from envs.rules.reward import TEAM_REWARDS, accuracy_reward, accuracy_target_reward, effect_reward
 
@@ -94,7 +94,7 @@ def test_observations_by_hand():
         trained=np.array([True, False, True]),
         live=(0, 1),
     )
-    observations = observation_rows(state, [0, 1, 2], np.array([50, 200, 400]), budget_j=4.0, high=np.ones(5))
+    observations = observe(state, [0, 1, 2], np.array([50, 200, 400]), budget_j=4.0, high=np.ones(5))
     # Mean over those live, (0.2 + 0.6) / 2; samples of 400; costs of 4 J, cut off at 1 for client 2, which has left.
     expected = [[0.4, 0.125, 0.2, 0.25, 1.0], [0.4, 0.5, 0.6, 0.75, 0.0], [0.4, 1.0, 0.9, 1.0, 1.0]]
     assert observations.dtype == np.float32
