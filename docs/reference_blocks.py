@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from typing import get_args, get_type_hints
 
 _BLOCK = re.compile(r"(<!-- generated: ([\w -]+?)(?: ([\w.]+))? -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -36,17 +37,14 @@ def columns() -> str:
 
 
 def infos_table() -> str:
-    """The entries of an info, from the comments of its class."""
-    from envs import infos
+    """The entries of an info, from the annotations of its class."""
+    from envs import Info
 
-    source = inspect.getsource(infos).partition("Infos = dict")[0]
-    source = re.sub(r"\n +#: (.*(?:\n +#: .*)*)\n( +\w+: [^\n#]+)", lambda m: f"\n{m[2]}  #: {_joined(m[1])}", source)
-    rows = [[f"`{key}`", f"`{kind}`", meaning] for key, kind, meaning in re.findall(r" (\w+): (.+?)  #: (.+)", source)]
+    rows = []
+    for key, hint in get_type_hints(Info, include_extras=True).items():
+        kind, meaning = get_args(hint)
+        rows.append([f"`{key}`", f"`{inspect.formatannotation(kind).replace('numpy.', 'np.')}`", meaning])
     return table(["Key", "Type", "Meaning"], rows).replace("``", "`")
-
-
-def _joined(comment: str) -> str:
-    return re.sub(r"\n +#:", "", comment)
 
 
 def equations() -> str:

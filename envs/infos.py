@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict, cast
+from typing import Annotated, Any, TypedDict, cast
 
 import numpy as np
 
@@ -13,31 +13,42 @@ from envs.rules.reward import OWN_EFFECT
 
 
 class _Always(TypedDict):
-    cost: float  #: Joules that this client's training would take in the next round.
-    budget: float  #: Joules that training may take in the next round, the same for all agents.
-    accuracy: float  #: Share of the client's own test samples that the model classifies correctly.
-    num_samples: int  #: Training samples of the client.
-    granted_j: float  #: Joules of its training in the last round, failed or not; 0 if it was not selected.
-    dropped: bool  #: It was selected in the last round and turned down, as the budget did not suffice.
-    failed: bool  #: It was selected in the last round, and its training failed.
+    cost: Annotated[float, "Joules that this client's training would take in the next round."]
+    budget: Annotated[float, "Joules that training may take in the next round, the same for all agents."]
+    accuracy: Annotated[float, "Share of the client's own test samples that the model classifies correctly."]
+    num_samples: Annotated[int, "Training samples of the client."]
+    granted_j: Annotated[float, "Joules of its training in the last round, failed or not; 0 if it was not selected."]
+    dropped: Annotated[bool, "It was selected in the last round and turned down, as the budget did not suffice."]
+    failed: Annotated[bool, "It was selected in the last round, and its training failed."]
 
 
 class Info(_Always, total=False):
     """The info of one agent; round 0 counts as a round for what is about updates."""
 
-    loss: float  #: With ``with_loss``: mean cross-entropy on the client's training samples.
-    label_counts: np.ndarray  #: With ``with_label_counts``: ``int64[num_classes]`` training samples, as it labels them.
-    #: With ``leave_one_out`` and ``shapley``: the reward of its own effect; None if it did not train in the last round.
-    own_reward: float | None
-    #: With ``update_profile_size``: ``float32[size]``, a sketch of what its training changed of the model per sample
-    #: (``envs.rules.update_sketch``); None if it did not train in the last round.
-    update_profile: np.ndarray | None
-    #: With ``with_output_bias``: ``float32[num_classes]``, what its training changed of the last layer's bias; None if
-    #: it did not train in the last round.
-    output_bias_update: np.ndarray | None
-    #: With ``with_update_norm``: Euclidean length of what its training changed; None if it did not train in the last
-    #: round.
-    update_norm: float | None
+    loss: Annotated[float, "With ``with_loss``: mean cross-entropy on the client's training samples."]
+    label_counts: Annotated[
+        np.ndarray, "With ``with_label_counts``: ``int64[num_classes]`` training samples, as it labels them."
+    ]
+    own_reward: Annotated[
+        float | None,
+        "With ``leave_one_out`` and ``shapley``: the reward of its own effect; None if it did not train in the last "
+        "round.",
+    ]
+    update_profile: Annotated[
+        np.ndarray | None,
+        "With ``update_profile_size``: ``float32[size]``, a sketch of what its training changed of the model per "
+        "sample (``envs.rules.update_sketch``); None if it did not train in the last round.",
+    ]
+    output_bias_update: Annotated[
+        np.ndarray | None,
+        "With ``with_output_bias``: ``float32[num_classes]``, what its training changed of the last layer's bias; None "
+        "if it did not train in the last round.",
+    ]
+    update_norm: Annotated[
+        float | None,
+        "With ``with_update_norm``: Euclidean length of what its training changed; None if it did not train in the "
+        "last round.",
+    ]
 
 
 Infos = dict[str, Info]
