@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def client_names(num_clients: int) -> list[str]:
-    """``client_000``, ``client_001``, ...: at least three digits and all of one length, so that they sort as text."""
+    """Returns ``client_000``, ``client_001``, ...: at least three digits, all of one length, to sort as text."""
     width = max(3, len(str(num_clients - 1)))
     return [f"client_{client:0{width}d}" for client in range(num_clients)]
 
 
 def agent_id(name: str, stay: int) -> str:
-    """The agent of a client's stay, from 1: ``client_003``, then ``client_003#1``, ``client_003#2``, ..."""
+    """Returns the agent of a client's stay, from 1: ``client_003``, then ``client_003#1``, ``client_003#2``, ..."""
     return name if stay == 1 else f"{name}#{stay - 1}"
 
 
 def client_name(agent: str) -> str:
-    """The client behind an agent: ``client_003`` for ``client_003#1``."""
+    """Returns the client behind an agent: ``client_003`` for ``client_003#1``."""
     return agent.partition("#")[0]
 
 
 def known_agents(names: Sequence[str], num_stays: Sequence[int]) -> list[str]:
-    """The agents of each client's first ``num_stays`` stays, sorted as text."""
+    """Returns the agents of each client's first ``num_stays`` stays, sorted as text."""
     stays = zip(names, num_stays, strict=True)
     return sorted(agent_id(name, stay) for name, known in stays for stay in range(1, known + 1))
 
@@ -37,10 +37,14 @@ def add_known(known: list[str], agents: Iterable[str]) -> None:
 
 
 def acting_clients(actions: Mapping[str, int], clients: Mapping[str, int]) -> list[int]:
-    """Client ids whose action, by agent, is 1, ascending; ``clients`` has the client id of each live agent.
+    """Returns the ids of the clients whose action is 1, ascending.
+
+    Args:
+        actions: 0 or 1 by agent.
+        clients: The client id of each live agent.
 
     Raises:
-        ValueError: If an agent is not live or an action is neither.
+        ValueError: If an agent is not live or an action is neither 0 nor 1.
     """
     for agent, action in actions.items():
         if agent not in clients:

@@ -83,13 +83,13 @@ def described(error: BaseException) -> str:
 
 
 def one_of(name: str, value: Any, choices: Any) -> None:
-    """``value`` is one of ``choices``."""
+    """Checks that ``value`` is one of ``choices``."""
     if value not in tuple(choices):  # a tuple also takes what has no hash
         raise SettingError(name, value, f"choose one of {', '.join(choices)}")
 
 
 def whole(name: str, value: Any, least: int) -> None:
-    """``value`` is a whole number of at least ``least`` that fits into 64 bits."""
+    """Checks that ``value`` is a whole number of at least ``least`` that fits into 64 bits."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise SettingError(name, value, f"it must be a whole number of at least {least}")
     if int(value) >= 2**63:
@@ -97,7 +97,7 @@ def whole(name: str, value: Any, least: int) -> None:
 
 
 def number(name: str, value: Any) -> None:
-    """``value`` is a number that fits into a float."""
+    """Checks that ``value`` is a number that fits into a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
         plain = f" without unit: {float(found[1]) * _FACTORS[found[2]]:.12g}" if found else ""
@@ -107,34 +107,34 @@ def number(name: str, value: Any) -> None:
 
 
 def positive(name: str, value: Any) -> None:
-    """``value`` is a finite number above 0."""
+    """Checks that ``value`` is a finite number above 0."""
     number(name, value)
     if not (math.isfinite(value) and value > 0):
         raise SettingError(name, value, "it must be a finite number above 0")
 
 
 def not_negative(name: str, value: Any) -> None:
-    """``value`` is a finite number of at least 0."""
+    """Checks that ``value`` is a finite number of at least 0."""
     number(name, value)
     if not (math.isfinite(value) and value >= 0):
         raise SettingError(name, value, "it must be a finite number of at least 0")
 
 
 def share(name: str, value: Any) -> None:
-    """``value`` lies in [0, 1]."""
+    """Checks that ``value`` lies in [0, 1]."""
     number(name, value)
     if not 0.0 <= value <= 1.0:
         raise SettingError(name, value, "it must lie in [0, 1]")
 
 
 def flag(name: str, value: Any) -> None:
-    """``value`` is True or False."""
+    """Checks that ``value`` is True or False."""
     if not isinstance(value, bool):
         raise SettingError(name, value, "it must be True or False")
 
 
 def optional_path(name: str, value: Any) -> None:
-    """``value`` is the path of a file or folder, or None."""
+    """Checks that ``value`` is the path of a file or folder, or None."""
     if value is not None and not isinstance(value, str | os.PathLike):
         raise SettingError(name, value, "it must be a path")
 
@@ -148,7 +148,7 @@ def absolute_path(name: str, value: str | os.PathLike[str]) -> str:
 
 
 def one_per_client(name: str, values: Any, num_clients: int) -> tuple[Any, ...]:
-    """``values`` is a tuple with an entry per client, and is returned."""
+    """Checks that ``values`` is a tuple with an entry per client, and returns it."""
     if not isinstance(values, tuple):
         raise SettingError(name, values, "it must have a number for each client, such as [7e8,1.5e9] for two")
     if len(values) != num_clients:

@@ -48,7 +48,7 @@ class FederationConfig(Execution, RewardSettings):
 
     @property
     def execution(self) -> Execution:
-        """The settings of who trains, as one value."""
+        """Returns the settings of who trains, as one value."""
         return Execution(**{name: getattr(self, name) for name in settings_of(Execution)})
 
 

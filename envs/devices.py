@@ -52,7 +52,7 @@ class CostModel:
 
     @property
     def upload_j(self) -> float:
-        """Joules of sending the model once."""
+        """Returns the joules of sending the model once."""
         return upload_energy_j(self.num_parameters)
 
     def probing_j(self, epoch_j: np.ndarray, clients: Sequence[int]) -> float:
@@ -77,14 +77,14 @@ class CostModel:
 
     @property
     def learning_j(self) -> float:
-        """Joules of learning from one client's participation."""
+        """Returns the joules of learning from one client's participation."""
         return self.config.joules_per_mac * self.config.selector_macs[1]
 
     def budget_j(self, epoch_j: np.ndarray, live: Sequence[int], names: Sequence[str]) -> float:
-        """Returns the joules that a round may spend, from those of a local epoch.
+        """Returns the joules that a round may spend.
 
         Args:
-            epoch_j: ``float64[num_clients]``.
+            epoch_j: ``float64[num_clients]`` joules of a local epoch.
             live: Clients at the start of an episode.
             names: Names of all clients, for errors.
 

@@ -74,12 +74,12 @@ class EpisodeState:
 
     @property
     def key(self) -> RoundKey:
-        """Of the last round done."""
+        """Returns the key of the last round done."""
         return RoundKey(self.seed, self.episode, self.round)
 
     @property
     def next_key(self) -> RoundKey:
-        """Of the next round."""
+        """Returns the key of the next round."""
         return RoundKey(self.seed, self.episode, self.round + 1)
 
     def set_flags(self, trained: Sequence[int], failed: Sequence[int], dropped: Sequence[int]) -> None:
@@ -127,7 +127,7 @@ class EpisodeState:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], num_clients: int, num_weights: int) -> EpisodeState:
-        """The inverse of ``to_dict``; shares nothing with ``state``.
+        """Restores a state from what ``to_dict`` returned; shares nothing with ``state``.
 
         Raises:
             ValueError: If the state is that of another number of clients or weights.

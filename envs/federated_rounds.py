@@ -149,26 +149,29 @@ class FederatedRounds(ParallelEnv):
         self._initialize(None)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
-        """The same object for every call and agent."""
+        """Returns the space of every agent's observations, one object for all."""
         return self._observation_space
 
     def action_space(self, agent: str) -> gymnasium.spaces.Discrete:
-        """An object of its own per client, the same for every call."""
+        """Returns the space of an agent's actions, one object for all agents of a client."""
         return self._action_spaces[client_name(agent)]
 
     @property
     def costs_j(self) -> np.ndarray:
-        """``float64[num_clients]`` joules each client reports for the next round; before ``reset``, of its training."""
+        """Returns the ``float64[num_clients]`` joules that each client reports for the next round.
+
+        Before ``reset`` they are those of its training.
+        """
         return (self._federation.start_costs_j if self._state is None else self._state.costs_j).copy()
 
     @property
     def budget_j(self) -> float:
-        """Joules a round may spend; with ``energy_meter`` and ``budget_share`` as measured in round 0."""
+        """Returns the joules a round may spend; with ``energy_meter`` and ``budget_share`` as measured in round 0."""
         return self._federation.budget_of(self._state)
 
     @property
     def last_round(self) -> RoundResult | None:
-        """The last round; None before the first."""
+        """Returns the last round; None before the first."""
         return None if self._state is None else self._state.last_round
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
@@ -190,7 +193,7 @@ class FederatedRounds(ParallelEnv):
     def step(
         self, actions: Mapping[str, int]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """One FL round.
+        """Runs one FL round.
 
         Args:
             actions: 1 for each agent that trains; an agent left out does not.
@@ -234,11 +237,17 @@ class FederatedRounds(ParallelEnv):
         self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
-        """A device changes to ``freq_hz``; its new cost is in what the next ``step`` returns and in force after it."""
+        """Changes a client's CPU frequency.
+
+        Its new cost is in what the next ``step`` returns and in force after it.
+        """
         self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:
-        """All that is needed to resume bit for bit, as plain Python, NumPy and torch values; None before ``reset``."""
+        """Returns all that is needed to resume bit for bit; None before ``reset``.
+
+        It consists of plain Python, NumPy and torch values.
+        """
         return None if self._state is None else self._state.to_dict()
 
     def set_state(self, state: dict[str, Any] | None) -> None:
@@ -259,7 +268,7 @@ class FederatedRounds(ParallelEnv):
         return type(self), (self.config, self._make_executor), self.get_state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """See ``__reduce__``."""
+        """Restores the state that ``__reduce__`` pickled."""
         self.set_state(state)
 
     def _live_state(self) -> EpisodeState:

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
 
 def is_import(value: Any) -> bool:
-    """Whether a setting names something to import."""
+    """Returns whether a setting names something to import."""
     return isinstance(value, str) and ":" in value
 
 

@@ -12,7 +12,7 @@ from envs.rules.observation import COST_SHARE, OBSERVATION_SIZE, observation_row
 
 
 def observation_space(largest_cost_share: float) -> gymnasium.spaces.Box:
-    """From 0 to 1 in every column, but to ``largest_cost_share`` in that of the energy."""
+    """Returns the space of observations: from 0 to 1, or to ``largest_cost_share`` in the energy's column."""
     high = np.ones(OBSERVATION_SIZE, dtype=np.float32)
     high[COST_SHARE] = largest_cost_share
     return gymnasium.spaces.Box(np.zeros_like(high), high, dtype=np.float32)

@@ -18,7 +18,9 @@ class RoundKey:
 
     @classmethod
     def of_next_episode(cls, previous: RoundKey | None, seed: int | None, default_seed: int) -> RoundKey:
-        """Round 0 of episode 0 of ``seed``; without one, of the episode after ``previous``, the first being 0.
+        """Returns the key of round 0 of episode 0 of ``seed``; without a seed, of the episode after ``previous``.
+
+        Without either it is episode 0 of ``default_seed``.
 
         Raises:
             ValueError: If ``seed`` is no whole number of at least 0.
@@ -31,12 +33,12 @@ class RoundKey:
 
 
 def keyed_seed(purpose: str, *keys: int) -> int:
-    """A 63-bit seed from a purpose and keys of at least 0, such as (seed, episode, client, round)."""
+    """Returns a 63-bit seed from a purpose and keys of at least 0, such as (seed, episode, client, round)."""
     return int(_sequence(purpose, keys).generate_state(1, np.uint64)[0] >> 1)
 
 
 def keyed_rng(purpose: str, *keys: int) -> np.random.Generator:
-    """A NumPy generator of its own for a purpose and keys of at least 0."""
+    """Returns a NumPy generator of its own for a purpose and keys of at least 0."""
     return np.random.default_rng(_sequence(purpose, keys))
 
 

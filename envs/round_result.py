@@ -58,7 +58,7 @@ class RoundResult:
 
     @property
     def own_rewards(self) -> dict[int, float]:
-        """The reward of each client that trained, by client."""
+        """Returns the reward of each client that trained, by client."""
         return {
             client: reward for client, reward in zip(self.clients, self.rewards, strict=True) if client in self.trained
         }

@@ -22,7 +22,7 @@ _ARCHIVE = "cifar-10-python.tar.gz"
 
 
 def cifar_source(root: Path) -> Path | None:
-    """The first folder with CIFAR-10's batches or archive ``cifar-10-python.tar.gz``."""
+    """Finds the first folder with CIFAR-10's batches or archive ``cifar-10-python.tar.gz``; None if there is none."""
     for folder in folders_of(root):
         if all((folder / name).is_file() for name in _NAMES):
             return folder

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def equal_counts(label_sets: Sequence[Sequence[int]], sizes: Sequence[int], num_classes: int) -> np.ndarray:
-    """``int64[num_clients, num_classes]`` samples, equal over each client's labels up to one.
+    """Returns ``int64[num_clients, num_classes]`` samples, equal over each client's labels up to one.
 
     What does not divide goes to labels in turn, starting from another one for each client.
     """
@@ -21,7 +21,7 @@ def equal_counts(label_sets: Sequence[Sequence[int]], sizes: Sequence[int], num_
 
 
 def counts_in_mix(mixes: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """``int64[num_clients, num_classes]`` samples in proportion to each client's row of ``mixes``.
+    """Returns ``int64[num_clients, num_classes]`` samples in proportion to each client's row of ``mixes``.
 
     Every label of the mix gets a sample where the size suffices for that.
     """
@@ -29,7 +29,7 @@ def counts_in_mix(mixes: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def in_proportion(weights: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to ``weights`` that sum to ``total``.
+    """Returns whole numbers that sum to ``total``, in proportion to ``weights``.
 
     None is 0 where its weight is not, as long as ``total`` suffices for that; what this takes is taken from the
     largest numbers. No number exceeds its weight where ``total`` is not above the sum of whole ``weights``.
@@ -44,7 +44,7 @@ def in_proportion(weights: np.ndarray, total: int) -> np.ndarray:
 
 
 def largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to ``shares``, which sum to 1, that sum to ``total``."""
+    """Returns whole numbers that sum to ``total``, in proportion to ``shares``, which sum to 1."""
     exact = shares * total
     counts = np.floor(exact).astype(np.int64)
     rest = int(total - counts.sum())

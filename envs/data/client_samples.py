@@ -26,7 +26,7 @@ class DataShape:
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataShape:
-        """The shape of a data set."""
+        """Returns the shape of a data set."""
         return cls(dataset.input_shape, len(dataset.classes), dataset.max_value)
 
 

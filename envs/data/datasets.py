@@ -62,7 +62,7 @@ class Dataset:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of a sample; (channels, height, width) of an image."""
+        """Returns the shape of a sample; (channels, height, width) of an image."""
         return tuple(self.train_inputs.shape[1:])
 
 

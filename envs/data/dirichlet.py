@@ -16,10 +16,10 @@ _NEARLY_EVEN = 1e4
 
 
 def counts_over_clients(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
-    """For each class, its samples are split over the clients by one draw from Dir(alpha) (Yurochkin et al. 2019).
+    """Splits each class over the clients by one draw from Dir(alpha) (Yurochkin et al. 2019).
 
     Client sizes differ; ``sizes`` only gives their sum, which is taken from the classes in proportion to what is
-    there. Redrawn, at most 100 times, until every client holds a sample.
+    there. The draw is repeated, at most 100 times, until every client holds a sample.
 
     Returns:
         ``int64[num_clients, num_classes]``.
@@ -51,7 +51,7 @@ def _counts_without_empty(sizes: Sequence[int], available: np.ndarray, alpha: fl
 
 
 def counts_over_labels(sizes: Sequence[int], available: np.ndarray, alpha: float) -> np.ndarray:
-    """Each client draws its own label mix from Dir(alpha) over the classes (Hsu et al. 2019).
+    """Draws each client's own label mix from Dir(alpha) over the classes (Hsu et al. 2019).
 
     Client sizes are ``sizes``. Once a class is used up, the clients that follow share their part of it over the
     classes that are left, in proportion to their mix.

@@ -29,7 +29,7 @@ class IdxFiles(NamedTuple):
 
 
 def has_idx_files(folder: Path) -> bool:
-    """Whether Fashion-MNIST's four idx files are there, gzipped or not."""
+    """Returns whether Fashion-MNIST's four idx files are there, gzipped or not."""
     names = [name for pair in _FILES.values() for name in pair]
     return all((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in names)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def cached(paths: Sequence[Path], what: str, num_images: int, decode: Callable[[], np.ndarray]) -> np.ndarray:
-    """What ``decode`` returned for the same files before, or returns now.
+    """Returns what ``decode`` returned for the same files before, or else what it returns now.
 
     Args:
         paths: The files that are decoded, or the archive they are in; known by path, size and time of change.

@@ -24,7 +24,7 @@ _SIXTEEN_BIT_FORMATS = ("PNG", "PPM")
 
 
 def is_grey(file: Openable) -> bool:
-    """Whether it has no colours; decodes none of them.
+    """Returns whether an image has no colours; decodes none of its pixels.
 
     Raises:
         ValueError: If it is no image; names it.

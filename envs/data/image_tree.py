@@ -53,7 +53,7 @@ class ImageTree:
     splits: Mapping[str, Parts]  #: Where each split is in it, in the spelling it has there.
 
     def listings(self) -> dict[str, Listing]:
-        """The images of each split in the order that torchvision's ``ImageFolder`` has, whether zipped or not.
+        """Returns the images of each split in the order that torchvision's ``ImageFolder`` has, zipped or not.
 
         Raises:
             ValueError: If a split has none, or a class has none; names all such classes of both splits.
@@ -102,7 +102,7 @@ class ImageTree:
 
 
 def image_trees(root: Path, named: str = "") -> list[ImageTree]:
-    """That at ``root``, a folder or zip archive, or else those among the folders and archives in it.
+    """Finds the tree at ``root``, a folder or zip archive, or else those among the folders and archives in it.
 
     Args:
         root: Where to look.
@@ -116,12 +116,12 @@ def image_trees(root: Path, named: str = "") -> list[ImageTree]:
 
 
 def is_visible(name: str) -> bool:
-    """Whether it is no file or folder that a system or program keeps for itself, such as ``._1.png``."""
+    """Returns False for the name of what a system or program keeps for itself, such as ``._1.png``."""
     return not name.startswith(".") and name != "__MACOSX"
 
 
 def is_zip(path: Path) -> bool:
-    """Whether its name says that it is a zip archive."""
+    """Returns whether the file's name says that it is a zip archive."""
     return path.suffix.lower() == ".zip"
 
 

@@ -8,10 +8,10 @@ from envs.rng import keyed_rng
 
 
 def noisy_labels(labels: np.ndarray, share: float, num_classes: int, seed: int, client: int) -> np.ndarray:
-    """A copy in which ``round(share * n)`` of a client's labels are drawn anew, uniformly over all classes.
+    """Returns a copy in which ``round(share * n)`` of a client's labels are drawn anew, uniformly over all classes.
 
-    The corrupted labels of Zhang et al. 2017 (arXiv:1611.03530), with an exact number of them; a draw may hit the true
-    label. Draws depend on seed and client alone.
+    These are the corrupted labels of Zhang et al. 2017 (arXiv:1611.03530), with an exact number of them; a draw may hit
+    the true label. Draws depend on seed and client alone.
 
     Args:
         labels: ``int64[n]`` true labels.

@@ -19,7 +19,7 @@ def paper_label_sets(
     test_available: np.ndarray,
     late_labels: Sequence[int] = (),
 ) -> tuple[tuple[int, ...], ...]:
-    """The first quarter of the clients holds all labels, then three, two, one.
+    """Assigns all labels to each client of the first quarter, and three, two and one to those of the next.
 
     Labels are assigned greedily, first to clients with all labels, then few labels and much data first, each taking
     the classes that would be least used up in either split. So all classes are used about equally. Where that leaves

@@ -11,7 +11,7 @@ from envs.rng import keyed_rng
 
 
 def counts_of_shards(sizes: Sequence[int], available: np.ndarray, shards_per_client: int) -> np.ndarray:
-    """Samples sorted by label are cut into shards, and each client gets ``shards_per_client`` at random.
+    """Cuts samples sorted by label into shards and gives each client ``shards_per_client`` of them at random.
 
     Samples are taken from the classes in proportion to what is there. All shards are of the same size; where a
     client's samples do not divide by ``shards_per_client``, some have one more, as many for each client. A shard may
@@ -39,7 +39,7 @@ def counts_of_shards(sizes: Sequence[int], available: np.ndarray, shards_per_cli
 
 
 def iid_counts(sizes: Sequence[int], available: np.ndarray) -> np.ndarray:
-    """All samples are shuffled and cut into parts of the clients' ``sizes``.
+    """Shuffles all samples and cuts them into parts of the clients' ``sizes``.
 
     Returns:
         ``int64[num_clients, num_classes]``.

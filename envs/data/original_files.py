@@ -17,14 +17,17 @@ ADVICE = "download it again"
 
 
 def folders_of(root: Path) -> list[Path]:
-    """``root``, its folders and theirs, in the order of their names; folders of images per class hold none."""
+    """Returns ``root``, its folders and theirs, in the order of their names.
+
+    Those in ``train`` and ``test`` are left out: each holds the images of a class.
+    """
     below = _folders_in(root)
     deeper = [path for folder in below if folder.name not in ("train", "test") for path in _folders_in(folder)]
     return [root, *below, *deeper]
 
 
 def md5_of(content: bytearray) -> str:
-    """The sum by which a published file is known."""
+    """Returns the sum by which a published file is known."""
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 

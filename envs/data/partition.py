@@ -89,7 +89,7 @@ class Partition:
             )
 
     def label_counts(self, dataset: Dataset) -> np.ndarray:
-        """``int64[num_clients, num_classes]`` training samples of each class, by the labels that clients have."""
+        """Returns ``int64[num_clients, num_classes]`` training samples of each class, by the clients' labels."""
         true_labels, num_classes = dataset.train_labels.numpy(), len(dataset.classes)
         held = (self.noisy_labels.get(client, true_labels[indices]) for client, indices in enumerate(self.train))
         return np.stack([np.bincount(labels, minlength=num_classes) for labels in held])

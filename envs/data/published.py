@@ -30,11 +30,11 @@ class Published:
 
     @property
     def mode(self) -> str:
-        """``L`` (grey) or ``RGB``."""
+        """Returns ``L`` (grey) or ``RGB``."""
         return "L" if self.image_shape[0] == 1 else "RGB"
 
     def is_lookalikes(self, folder: Path) -> bool:
-        """Whether torchvision keeps another data set in a folder of that name."""
+        """Returns whether torchvision keeps another data set in a folder of that name."""
         named = folder.parent if folder.name == "raw" else folder
         return named.name.lower() in self.lookalikes
 

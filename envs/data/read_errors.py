@@ -11,7 +11,7 @@ _MAX_LENGTH = 300
 
 @contextmanager
 def reading(path: object, advice: str) -> Iterator[None]:
-    """What its body raises becomes a ``ValueError`` of one line with ``path``, the reason and ``advice``.
+    """Makes whatever its body raises a ``ValueError`` of one line with ``path``, the reason and ``advice``.
 
     Damaged files make their readers raise nearly anything: Pillow beside ``OSError`` also ``ValueError``,
     ``SyntaxError``, ``struct.error`` and ``DecompressionBombError``, gzip ``zlib.error`` and pickle any exception.

@@ -97,12 +97,12 @@ class ScheduledChurn:
             self.num_stays[event.client] += event.kind == JOIN and event.round < rounds
 
     def changes(self, live: Sequence[int], seed: int, episode: int, round_index: int) -> Changes:
-        """See ``ChurnSchedule``."""
+        """Returns the changes that the events say; see ``ChurnSchedule``."""
         events = self._by_round.get(round_index, ())
         return Changes(*(tuple(e.client for e in events if e.kind == kind) for kind in (JOIN, LEAVE)))
 
     def check_live(self, live: Sequence[int], round_index: int) -> None:
-        """See ``ChurnSchedule``."""
+        """Raises ``ValueError`` if the events lead to other live clients; see ``ChurnSchedule``."""
         expected = set(self.live_at_start)
         for round_done in range(1, round_index + 1):
             joined, departed = self.changes((), 0, 0, round_done)
@@ -131,7 +131,7 @@ class MarkovChurn:
         self.num_stays = np.ones(len(leave_rates), dtype=np.int64)
 
     def changes(self, live: Sequence[int], seed: int, episode: int, round_index: int) -> Changes:
-        """See ``ChurnSchedule``."""
+        """Draws the changes; see ``ChurnSchedule``."""
         is_live = np.zeros(len(self.num_stays), dtype=bool)
         is_live[list(live)] = True
         # The k-th draw is client k's, whatever the number of clients.
@@ -141,7 +141,7 @@ class MarkovChurn:
         return Changes(tuple(joined.tolist()), tuple(departed.tolist()))
 
     def check_live(self, live: Sequence[int], round_index: int) -> None:
-        """Any clients may be live."""
+        """Accepts all clients, as any may be live."""
 
 
 def check_events(events: Sequence[ChurnEvent], num_clients: int, rounds: int) -> None:

@@ -45,7 +45,7 @@ class _Stay(NamedTuple):
 
 
 def read_trace(path: str | os.PathLike[str], num_clients: int) -> tuple[ChurnEvent, ...]:
-    """The events of a trace file, by client and round.
+    """Reads the events of a trace file, sorted by client and round.
 
     Args:
         path: The file, as this module's docstring describes it; UTF-8.

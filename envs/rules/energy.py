@@ -27,7 +27,7 @@ BITS_PER_VALUE = 32
 
 
 def uplink_rate_bps(bandwidth_hz: float, channel_gain: float, transmit_power_w: float, noise_w: float) -> float:
-    """Shannon rate of the uplink, ``B * log2(1 + h * P / sigma)``, in bit/s.
+    """Returns the Shannon rate of the uplink, ``B * log2(1 + h * P / sigma)``, in bit/s.
 
     Args:
         bandwidth_hz: B.
@@ -40,7 +40,7 @@ def uplink_rate_bps(bandwidth_hz: float, channel_gain: float, transmit_power_w: 
 
 
 def communication_energy_j(transmit_power_w: float, model_bits: float, rate_bps: float) -> float:
-    """Energy of sending the model once, ``P * s / rate``, in joules.
+    """Returns the energy of sending the model once, ``P * s / rate``, in joules.
 
     Args:
         transmit_power_w: P.
@@ -53,7 +53,7 @@ def communication_energy_j(transmit_power_w: float, model_bits: float, rate_bps:
 
 
 def computation_energy_j(half_capacitance: float, cycles_per_bit: float, data_bits: float, cpu_freq_hz: float) -> float:
-    """Energy of one local epoch, ``(alpha / 2) * eta * |D| * f**2``, in joules.
+    """Returns the energy of one local epoch, ``(alpha / 2) * eta * |D| * f**2``, in joules.
 
     Args:
         half_capacitance: alpha / 2 of the CPU.
@@ -74,7 +74,7 @@ def epoch_energy_j(
     half_capacitance: float = HALF_CAPACITANCE,
     cycles_per_bit: float = CYCLES_PER_BIT,
 ) -> float:
-    """Energy of one local epoch in joules: ``computation_energy_j`` of samples; arguments: see ``round_energy_j``."""
+    """Returns the energy of one local epoch, in joules; for the arguments see ``round_energy_j``."""
     _not_negative(num_samples=num_samples, values_per_sample=values_per_sample)
     data_bits = BITS_PER_VALUE * num_samples * values_per_sample
     return computation_energy_j(half_capacitance, cycles_per_bit, data_bits, cpu_freq_hz)
@@ -108,7 +108,7 @@ def round_energy_j(
     half_capacitance: float = HALF_CAPACITANCE,
     cycles_per_bit: float = CYCLES_PER_BIT,
 ) -> float:
-    """Energy one client spends on one round, in joules: one upload of the model and ``epochs`` local epochs.
+    """Returns the energy of a client's round, in joules: one upload of the model and ``epochs`` local epochs.
 
     Args:
         num_parameters: Parameters of the model, frozen ones included, 32 bits each.

@@ -63,7 +63,7 @@ def effect_reward(effect: float, base: float = 64.0) -> float:
 
 
 def accuracy_target_reward(current: float, target: float, base: float = 64.0) -> float:
-    """FAVOR's reward (Wang et al. 2020), ``base**(current - target) - 1``: negative until the target is reached."""
+    """Computes FAVOR's reward (Wang et al. 2020), ``base**(current - target) - 1``, negative below the target."""
     _check(current=current, target=target, base=base)
     return base ** (current - target) - 1.0
 

@@ -127,32 +127,32 @@ class DataSettings:
 
     @property
     def model_name(self) -> str:
-        """``model``, or the data set's own."""
+        """Returns ``model``, or the data set's own."""
         return self._defaults.model if self.model is None else self.model
 
     @property
     def dirichlet_alpha(self) -> float:
-        """``alpha``, or 0.5."""
+        """Returns ``alpha``, or 0.5."""
         return 0.5 if self.alpha is None else self.alpha
 
     @property
     def client_shards(self) -> int:
-        """``shards_per_client``, or 2."""
+        """Returns ``shards_per_client``, or 2."""
         return 2 if self.shards_per_client is None else self.shards_per_client
 
     @property
     def train_sizes(self) -> tuple[int, ...]:
-        """``[num_clients]`` training samples requested."""
+        """Returns the ``[num_clients]`` training samples requested."""
         return self._sizes(self.train_samples, self._defaults.train_samples)
 
     @property
     def test_sizes(self) -> tuple[int, ...]:
-        """``[num_clients]`` test samples requested."""
+        """Returns the ``[num_clients]`` test samples requested."""
         return self._sizes(self.test_samples, self._defaults.test_samples)
 
     @property
     def mislabelled_clients(self) -> tuple[int, ...]:
-        """``noisy_clients``, or none where ``label_noise`` is 0."""
+        """Returns ``noisy_clients``, or none where ``label_noise`` is 0."""
         return self.noisy_clients if self.label_noise else ()
 
     @property

@@ -121,7 +121,7 @@ class EnergySettings(PresenceSettings):
 
     @property
     def start_freq_hz(self) -> tuple[float, ...]:
-        """``[num_clients]`` CPU frequencies at the start."""
+        """Returns the ``[num_clients]`` CPU frequencies at the start."""
         return paper_cpu_freq_hz(self.num_clients) if self.cpu_freq_hz is None else self.cpu_freq_hz
 
     def _check_devices(self) -> None:
@@ -136,7 +136,10 @@ class EnergySettings(PresenceSettings):
 
 
 def paper_cpu_freq_hz(num_clients: int) -> tuple[float, ...]:
-    """In each quarter of the clients the first 2 of every 5 are cheap: ids 0, 1, 5, 6, 10, 11, 15, 16 of 20."""
+    """Returns the paper's CPU frequencies: in each quarter of the clients the first 2 of every 5 are cheap.
+
+    Of 20 clients those are 0, 1, 5, 6, 10, 11, 15 and 16.
+    """
     freqs = []
     for quarter in range(4):
         size = sum(1 for client in range(num_clients) if 4 * client // num_clients == quarter)

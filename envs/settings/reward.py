@@ -60,7 +60,7 @@ class RewardSettings(EnergySettings):
 
     @property
     def update_reports(self) -> tuple[str, ...]:
-        """Info keys of what is reported about the updates of clients that trained."""
+        """Returns the info keys of what is reported about the updates of clients that trained."""
         requested = {
             "update_profile": self.update_profile_size > 0,
             "output_bias_update": self.with_output_bias,

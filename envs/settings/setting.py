@@ -71,7 +71,7 @@ def documented(config_class: type[T]) -> type[T]:
 
 
 def only_with(name: str, *choices: str) -> Unread:
-    """A setting that is read only if the setting ``name`` is one of ``choices``."""
+    """Returns the ``unread`` of a setting that is read only if the setting ``name`` is one of ``choices``."""
     known = " or ".join(map(repr, choices))
     return lambda settings: (
         None
@@ -81,26 +81,26 @@ def only_with(name: str, *choices: str) -> Unread:
 
 
 def only_if(name: str) -> Unread:
-    """A setting that is read only if the setting ``name`` is given."""
+    """Returns the ``unread`` of a setting that is read only if the setting ``name`` is given."""
     return lambda settings: None if settings[name] else f"without {name} nothing reads it; give both, or leave it out"
 
 
 def unless(name: str) -> Unread:
-    """A setting that is not read if the setting ``name`` is given."""
+    """Returns the ``unread`` of a setting that is not read if the setting ``name`` is given."""
     return lambda settings: (
         f"{name}, which replaces it, is given too; leave one of them out" if settings[name] is not None else None
     )
 
 
 def or_none(kind: Kind) -> Kind:
-    """Also None."""
+    """Returns a kind that also takes None."""
     return Kind(
         lambda name, value, all_: None if value is None else kind.check(name, value, all_), f"{kind.values}, None"
     )
 
 
 def one_for_each_client(kind: Kind) -> Kind:
-    """A tuple with one value for each client."""
+    """Returns the kind of a tuple with one value for each client."""
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
         for each in one_per_client(name, value, settings["num_clients"]):
@@ -110,7 +110,7 @@ def one_for_each_client(kind: Kind) -> Kind:
 
 
 def number_or_one_per_client(kind: Kind) -> Kind:
-    """One value for all clients, or a tuple of one for each."""
+    """Returns the kind of one value for all clients, or a tuple of one for each."""
     every = one_for_each_client(kind)
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
@@ -120,7 +120,7 @@ def number_or_one_per_client(kind: Kind) -> Kind:
 
 
 def tuple_of(what: str) -> Kind:
-    """A tuple, whose entries are checked elsewhere."""
+    """Returns the kind of a tuple whose entries are checked elsewhere."""
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
         if not isinstance(value, tuple):
@@ -130,7 +130,7 @@ def tuple_of(what: str) -> Kind:
 
 
 def choice(choices: Iterable[str], *, custom: bool = False) -> Kind:
-    """One of some names, or with ``custom`` also ``MODULE:NAME``, a custom function."""
+    """Returns the kind of one of some names, or with ``custom`` also ``MODULE:NAME``, a custom function."""
     names = (*choices, *(["MODULE:NAME"] if custom else []))
 
     def check(name: str, value: Any, settings: Mapping[str, Any]) -> None:
@@ -143,7 +143,7 @@ def choice(choices: Iterable[str], *, custom: bool = False) -> Kind:
 
 
 def simple(check: Callable[[str, Any], None], values: str) -> Kind:
-    """A kind whose check needs no other settings."""
+    """Returns a kind whose check needs no other settings."""
     return Kind(lambda name, value, settings: check(name, value), values)
 
 

@@ -51,10 +51,10 @@ class TrainingSettings(DataSettings):
 
     @property
     def local_batch_size(self) -> int:
-        """``batch_size``, or the data set's own."""
+        """Returns ``batch_size``, or the data set's own."""
         return self._defaults.batch_size if self.batch_size is None else self.batch_size
 
     @property
     def learning_rate(self) -> float:
-        """``lr``, or the data set's own."""
+        """Returns ``lr``, or the data set's own."""
         return self._defaults.lr if self.lr is None else self.lr

@@ -33,18 +33,18 @@ class ActorPlan:
 
     @property
     def needs(self) -> Resources:
-        """Of all actors together."""
+        """Returns what all actors take together."""
         return Resources(self.num_actors * self.cpus_per_actor, self.num_actors * self.gpus_per_actor)
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """One bundle of a placement group per actor."""
+        """Returns one bundle of a placement group per actor."""
         bundle = {"CPU": float(self.cpus_per_actor), "GPU": float(self.gpus_per_actor)}
         return [{name: amount for name, amount in bundle.items() if amount} for _ in range(self.num_actors)]
 
 
 def actor_plan(execution: Execution, has: Resources, side_by_side: int = 1) -> ActorPlan | None:
-    """The actors to start, or None to train serially.
+    """Returns the actors to start, or None to train serially.
 
     Args:
         execution: The settings. ``num_actors=None`` is one per GPU of a trial's share, or 2 where there is none;
@@ -70,7 +70,7 @@ def _even_share(gpus: float) -> float:
 
 
 def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | None:
-    """One line if the actors do not all fit, else None.
+    """Returns why the actors do not all fit, in one line; None if they do.
 
     Args:
         plan: The actors.
@@ -86,7 +86,7 @@ def refusal(plan: ActorPlan, parts: Sequence[Resources], where: str) -> str | No
 
 
 def shared_meter(name: str, at_once: int, gpu_share: float) -> str | None:
-    """One line if a meter would count several clients' trainings as one, else None.
+    """Returns why a meter would count several clients' trainings as one, in one line; None if it would not.
 
     Args:
         name: As in ``energy_meter``.
@@ -101,12 +101,12 @@ def shared_meter(name: str, at_once: int, gpu_share: float) -> str | None:
 
 
 def fitting(plan: ActorPlan, parts: Sequence[Resources]) -> int:
-    """Actors like the plan's that fit."""
+    """Returns how many actors like the plan's fit."""
     return sum(_actors_in(plan, part) for part in parts)
 
 
 def total(parts: Sequence[Resources]) -> Resources:
-    """What all parts have together."""
+    """Returns what all parts have together."""
     return Resources(sum(part.cpus for part in parts), sum(part.gpus for part in parts))
 
 

@@ -43,7 +43,7 @@ class WeightedSum:
 
     @property
     def failed_clients(self) -> list[int]:
-        """Of ``failed``."""
+        """Returns the ids of the clients in ``failed``."""
         return [failure.client for failure in self.failed]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class WeightsTooLarge(ValueError):
 
 
 def weighted(weights: Tensor, num_samples: int, all_samples: int | None = None) -> WeightedSum:
-    """One client's contribution.
+    """Returns one client's contribution.
 
     Args:
         weights: ``float32[P]`` finite flat weights, floating-point buffers included.
@@ -81,7 +81,7 @@ def weighted(weights: Tensor, num_samples: int, all_samples: int | None = None) 
 
 
 def without(failure: ClientFailure, weights: Tensor) -> WeightedSum:
-    """The contribution of a client that failed: nothing, in the shape of ``weights``."""
+    """Returns the contribution of a client that failed: nothing, in the shape of ``weights``."""
     return WeightedSum(torch.zeros_like(weights, dtype=torch.int64), num_samples=0, bound=0, failed=(failure,))
 
 
@@ -112,12 +112,12 @@ def merged(sums: Iterable[WeightedSum]) -> WeightedSum:
 
 
 def minus(total: WeightedSum, part: WeightedSum) -> WeightedSum:
-    """``total`` without one of the sums it was merged from, to the last bit: the sum over the other clients."""
+    """Returns ``total`` without one of the sums it was merged from, to the last bit: the sum over the other clients."""
     return WeightedSum(total.total - part.total, total.num_samples - part.num_samples, total.bound - part.bound)
 
 
 def mean(weighted_sum: WeightedSum) -> Tensor:
-    """The average weighted by samples, ``float32[P]``: ``sum(n_k * w_k) / sum(n_k)``."""
+    """Returns the average weighted by samples, ``float32[P]``: ``sum(n_k * w_k) / sum(n_k)``."""
     return (weighted_sum.total.double() / (_SCALE * weighted_sum.num_samples)).float()
 
 

@@ -37,7 +37,7 @@ class ClientActor:
         self._worker = worker_class(config, shape, self._device)
 
     def info(self) -> ActorInfo:
-        """Where this is."""
+        """Returns where this actor is."""
         return ActorInfo(os.getpid(), self._device, self._visible_gpus, self._worker.no_meter)
 
     def assign(self, samples: FederationSamples) -> None:
@@ -45,13 +45,13 @@ class ClientActor:
         self._worker.assign(samples)
 
     def train(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
-        """Trains ``clients`` from the flat ``float32[P]`` weights; one partial sum for all of them."""
+        """Trains ``clients`` from the flat ``float32[P]`` weights and returns one partial sum of all of them."""
         return self._worker.train(torch.tensor(weights), clients, key, epochs)
 
     def train_each(self, weights: np.ndarray, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
-        """As ``train``, but a sum for each client."""
+        """Trains as ``train`` does and returns a sum for each client."""
         return self._worker.train_each(torch.tensor(weights), clients, key, epochs)
 
     def evaluate(self, weights: np.ndarray, groups: Sequence[Sequence[int]], training_samples: bool) -> np.ndarray:
-        """``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""
+        """Returns the ``float64[2, number of clients]`` accuracies and losses of the clients in ``groups``."""
         return self._worker.evaluate(torch.tensor(weights), groups, training_samples=training_samples)

@@ -61,13 +61,13 @@ class ClientWorker:
             return aggregation.merged(self._updates(weights, clients, key, epochs))
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> list[WeightedSum]:
-        """As ``train``, but a sum for each client, on the CPU."""
+        """Trains as ``train`` does and returns a sum for each client, on the CPU."""
         with torch_threads(self._config.torch_threads):
             updates = self._updates(weights, clients, key, epochs)
             return [dataclasses.replace(update, total=update.total.cpu()) for update in updates]
 
     def evaluate(self, weights: Tensor, groups: Sequence[Sequence[int]], *, training_samples: bool) -> np.ndarray:
-        """Each group as one batch.
+        """Evaluates each group as one batch.
 
         Returns:
             ``float64[2, number of clients]`` accuracies and mean cross-entropies, on the test or the training samples.
@@ -157,7 +157,7 @@ class ClientWorker:
 
 
 def be_deterministic() -> None:
-    """Asks CUDA for the same bits in every run; what cannot be has a warning from torch."""
+    """Asks CUDA for the same bits in every run; torch warns of what cannot have them."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True, warn_only=True)

@@ -17,7 +17,7 @@ _DIVIDED = "clients train on a part of a GPU (MIG), and NVML counts the joules o
 
 
 def nvml_counter(device: str) -> Callable[[], float]:
-    """The total energy counter of the NVIDIA GPU that ``device`` is."""
+    """Returns the total energy counter of the NVIDIA GPU that ``device`` is."""
     if torch.device(device).type != "cuda":
         raise OSError(f"clients train on {device!r}, which is no NVIDIA GPU")
     try:
@@ -60,7 +60,7 @@ def _is_divided(nvml: Any, handle: Any) -> bool:
 
 
 def rapl_counter(device: str) -> Callable[[], float]:
-    """All processor packages and their memory, through Linux's powercap."""
+    """Returns a counter of all processor packages and their memory, through Linux's powercap."""
     if torch.device(device).type != "cpu":
         raise OSError(f"clients train on {device!r}, and it reads the processor")
     # Cores are part of their package; psys, where it is, counts packages and memory once more.

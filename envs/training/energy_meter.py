@@ -101,7 +101,10 @@ class EnergyMeter:
 
 
 def open_meter(name: str, device: str) -> tuple[EnergyMeter | None, str]:
-    """The meter for training on a torch device, or None for the formula and, in a line, why nothing can be read.
+    """Opens the meter for training on a torch device.
+
+    Returns:
+        The meter, or None for the formula; and a line that says why nothing can be read, or an empty text.
 
     Raises:
         ValueError: If ``name`` is ``MODULE:NAME`` and there is no such function.
@@ -117,5 +120,5 @@ def open_meter(name: str, device: str) -> tuple[EnergyMeter | None, str]:
 
 
 def own_counter(name: str) -> Callable[[], float]:
-    """The function that ``MODULE:NAME`` is, not called yet; ``ValueError`` if there is none."""
+    """Imports the function that ``MODULE:NAME`` is, without calling it; ``ValueError`` if there is none."""
     return import_function("energy_meter", name, "a function that returns joules")

@@ -28,7 +28,7 @@ class Executor(Protocol):
     """Trains and evaluates clients."""
 
     def assign(self, partition: Partition) -> None:
-        """Gives the clients their data. Called before anything else, and again when the seed changes."""
+        """Gives the clients their data; called before anything else, and again when the seed changes."""
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
         """Trains every client in ``clients`` from the flat ``weights`` and returns the merged sum.

@@ -89,7 +89,7 @@ def _step(parameters: Iterable[nn.Parameter], lr: float) -> None:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracy and mean cross-entropy of consecutive segments of a batch.
+    """Computes accuracy and mean cross-entropy of consecutive segments of a batch.
 
     Args:
         model: The network.

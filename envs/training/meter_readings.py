@@ -11,13 +11,19 @@ logger = logging.getLogger(__name__)
 
 
 def complete_readings_j(trained: WeightedSum) -> list[tuple[int, float]]:
-    """Client and joules of each reading; a training that broke off says nothing about what a complete one costs."""
+    """Returns client and joules of each reading of a training that did not fail.
+
+    One that broke off says nothing about what a complete one costs.
+    """
     failed = trained.failed_clients
     return [(client, joules) for client, joules in trained.readings_j if client not in failed]
 
 
 def measured_j(trained: WeightedSum) -> float | None:
-    """Joules that a meter read while all of them trained; None without a meter, or if a reading is missing."""
+    """Returns the joules that a meter read while all of them trained.
+
+    It is None without a meter, or if a reading is missing.
+    """
     if trained.unread or not trained.readings_j:
         return None
     return sum(joules for _, joules in trained.readings_j)

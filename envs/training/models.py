@@ -90,12 +90,12 @@ def check_last_batches(
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Parameters, frozen ones included: what a client uploads."""
+    """Returns the number of parameters, frozen ones included: what a client uploads."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def output_bias(model: nn.Module, num_classes: int) -> slice:
-    """Where the output layer's bias is among the flat weights.
+    """Returns where the output layer's bias is among the flat weights.
 
     Raises:
         ValueError: If the model's last parameter is not one number for each class.
@@ -112,7 +112,7 @@ def output_bias(model: nn.Module, num_classes: int) -> slice:
 
 
 def weight_tensors(model: nn.Module) -> list[Tensor]:
-    """What FedAvg averages: parameters, then floating-point buffers (batch-norm statistics), in the model's order."""
+    """Returns what FedAvg averages, in the model's order: parameters, then floating-point buffers (batch norm's)."""
     buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
     return [parameter.detach() for parameter in model.parameters()] + buffers
 
@@ -132,11 +132,11 @@ class FlatWeights:
         self._counters_at_first = [buffer.clone() for buffer in self._counters]
 
     def get(self) -> Tensor:
-        """A copy as ``float32[P]``, on the model's device."""
+        """Returns a copy as ``float32[P]``, on the model's device."""
         return torch.cat([tensor.reshape(-1) for tensor in self._tensors])
 
     def cut(self, flat: Tensor) -> list[Tensor]:
-        """``flat`` on the model's device as views in the shapes of the weights, to ``load`` many times."""
+        """Returns ``flat`` on the model's device as views in the shapes of the weights, to ``load`` many times."""
         views = flat.to(self._tensors[0].device).split(self._sizes)
         return [view.view(tensor.shape) for tensor, view in zip(self._tensors, views, strict=True)]
 
@@ -152,7 +152,7 @@ class FlatWeights:
 
 
 def get_flat(model: nn.Module) -> Tensor:
-    """``FlatWeights.get``."""
+    """Returns a copy of a model's weights as ``float32[P]``, on its device."""
     return FlatWeights(model).get()
 
 

@@ -14,7 +14,9 @@ EVALUATION_BATCH = 500
 
 
 def pack(loads: Sequence[float], num_bins: int) -> list[list[int]]:
-    """Longest first, each to the bin with the least load so far (Graham 1969: at most 4/3 of the best packing).
+    """Packs items longest first, each into the bin with the least load so far.
+
+    The fullest bin has at most 4/3 of the load that it has in the best packing (Graham 1969).
 
     Args:
         loads: Work of each item, such as a client's samples times its epochs.

@@ -113,14 +113,14 @@ class RayExecutor:
         self._run([_Call(slot, "assign", (samples,)) for slot in range(len(self._slots))])
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
-        """See ``Executor``."""
+        """Trains every client; see ``Executor``."""
         parts = self._train("train", weights, clients, key, epochs)
         result = aggregation.merged(part for _, part in parts)
         failed = apply_failure_policy([result], clients, self._config.on_client_failure)
         return dataclasses.replace(result, failed=failed)
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
-        """See ``Executor``."""
+        """Trains every client; see ``Executor``."""
         updates: dict[int, WeightedSum] = {}
         for share, parts in self._train("train_each", weights, clients, key, epochs):
             updates.update(zip(share, parts, strict=False))  # fewer if one failed
@@ -128,11 +128,11 @@ class RayExecutor:
         return {client: updates[client] for client in clients}
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """See ``Executor``."""
+        """Returns each client's accuracy; see ``Executor``."""
         return self._evaluate(weights, clients, training_samples=False)[0]
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """See ``Executor``."""
+        """Returns each client's mean cross-entropy; see ``Executor``."""
         return self._evaluate(weights, clients, training_samples=True)[1]
 
     def close(self) -> None:
@@ -242,7 +242,9 @@ class RayExecutor:
 
 
 def plan_here(execution: Execution) -> ActorPlan | None:
-    """The actors ``execution`` asks for, given what Ray has here; None to train serially. Starts Ray if it must.
+    """Returns the actors ``execution`` asks for, given what Ray has here; None to train serially.
+
+    Starts Ray if it must.
 
     Raises:
         ValueError: If Ray has less than the actors need.
@@ -260,7 +262,7 @@ def plan_here(execution: Execution) -> ActorPlan | None:
 
 
 def cluster_nodes() -> list[Resources]:
-    """What each live node of the Ray that runs here has."""
+    """Returns what each live node of the Ray that runs here has."""
     return [_resources(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 

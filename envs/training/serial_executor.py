@@ -36,27 +36,27 @@ class SerialExecutor:
         self._worker.assign(samples)
 
     def train(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> WeightedSum:
-        """See ``Executor``."""
+        """Trains every client; see ``Executor``."""
         result = self._worker.train(weights, clients, key, epochs)
         failed = apply_failure_policy([result], clients, self._config.on_client_failure)
         return dataclasses.replace(result, total=result.total.cpu(), failed=failed)
 
     def train_each(self, weights: Tensor, clients: Sequence[int], key: RoundKey, epochs: int) -> dict[int, WeightedSum]:
-        """See ``Executor``."""
+        """Trains every client; see ``Executor``."""
         updates = self._worker.train_each(weights, clients, key, epochs)
         apply_failure_policy(updates, clients, self._config.on_client_failure)
         return dict(zip(clients, updates, strict=True))
 
     def accuracies(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """See ``Executor``."""
+        """Returns each client's accuracy; see ``Executor``."""
         return self._evaluate(weights, clients, training_samples=False)[0]
 
     def losses(self, weights: Tensor, clients: Sequence[int]) -> np.ndarray:
-        """See ``Executor``."""
+        """Returns each client's mean cross-entropy; see ``Executor``."""
         return self._evaluate(weights, clients, training_samples=True)[1]
 
     def close(self) -> None:
-        """See ``Executor``."""
+        """Does nothing, as there are no workers to release."""
 
     def _evaluate(self, weights: Tensor, clients: Sequence[int], training_samples: bool) -> np.ndarray:
         """``float64[2, len(clients)]`` accuracies and losses."""
