@@ -35,8 +35,8 @@ class ParallelEnvAdapter(MultiAgentEnv):
 
     @property
     def agents(self) -> list[str]:
-        """Live agents."""
-        return list(self.parallel_env.agents)
+        """Live agents; none before the first reset, even where the environment has no such list until then."""
+        return list(getattr(self.parallel_env, "agents", ()))
 
     @agents.setter
     def agents(self, value: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from algorithms import config
 from toy_envs import Workers
 
 from bippo_rllib.policies.agents import policy_of, policy_spaces
@@ -104,3 +105,21 @@ def test_an_environment_without_state_says_so():
     assert env.get_state() is None
     with pytest.raises(AttributeError):
         _ = env.parallel_env.get_state
+
+
+class AgentsFromReset(Workers):
+    """Has no ``agents`` before its first reset, as PettingZoo allows and its tutorial does."""
+
+    def __init__(self) -> None:
+        super().__init__(num_workers=2)
+        del self.agents
+
+
+def test_an_environment_may_have_no_agents_before_its_first_reset():
+    env = ParallelEnvAdapter(AgentsFromReset())
+    assert env.agents == []
+    env.reset(seed=0)
+    assert env.agents == ["worker_00", "worker_01"]
+    algo = config(AgentsFromReset).build_algo()
+    assert algo.train()["env_runners"]["num_env_steps_sampled"] == 1
+    algo.stop()
