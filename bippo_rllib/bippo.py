@@ -82,7 +82,8 @@ class Bippo(LateEvaluationPPO):
     def evaluate(self, parallel_train_future: None = None) -> Any:
         """Runs ``evaluation_duration`` episodes, one by default, in a separate environment; nothing is learned.
 
-        Selections are greedy unless ``evaluation_config`` sets ``explore``, and then at its ``epsilon``, if it has one.
+        Selections are greedy, the likeliest choice of each pick, with ``outside_odds`` also to spend no more; they
+        explore if ``evaluation_config`` sets ``explore``, and then at its ``epsilon``, if it has one.
         Policies and connectors are copies of the training run's, whose episode, generators and epsilon stay as
         they are. With a seed, each evaluation starts with the same ``reset(seed=...)``.
 

@@ -74,7 +74,8 @@ class SelectionSettings(PortableConfig):
             epsilon: Initial exploration rate of ``epsilon_greedy``.
             epsilon_decay: Factor applied to epsilon after each step.
             epsilon_min: Epsilon never decays below this.
-            outside_odds: Odds of ending the selection before the budget is spent; sampler ``odds`` only.
+            outside_odds: Odds of ending the selection before the budget is spent; sampler ``odds`` only. Without
+                exploration the selection ends where they are above the odds of every agent left.
             score_key: Ranks agents by the number under this info key instead of by the policies' suggestions, see
                 ``InfoRanking``; None for no ranking.
             highest_first: Whether the ranking begins with the highest number.

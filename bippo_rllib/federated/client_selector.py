@@ -188,7 +188,8 @@ class ClientSelector:
             reports: Reports of all available clients, see ``Reports``.
             budget_j: Joules, or whatever the unit of the costs is, that the round may spend, at least 0; ``math.inf``
                 lifts the limit.
-            explore: If False, picks the best and explores nothing; by default as the method does.
+            explore: If False, takes the likeliest choice of each pick, which may be to spend no more, and explores
+                nothing; by default as the method does.
 
         Returns:
             The selected clients, in the order picked.

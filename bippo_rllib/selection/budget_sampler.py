@@ -108,8 +108,9 @@ class BudgetSampler:
             costs: ``[N]`` cost of each client in the unit of the budget, at least 0. A client of infinite cost is
                 never picked.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.
-            explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` pick greedily and epsilon does not
-                decay; ``random`` stays random.
+            explore: If False, ``epsilon_greedy``, ``stochastic`` and ``odds`` take the likeliest choice of each pick,
+                spending no more among them if its odds are above those of every client, and epsilon does not decay;
+                ``random`` stays random.
             names: ``[N]`` client names for error messages; indices are used without them.
             set_score: Scores what each candidate adds to the clients picked so far; ``odds`` only.
 
@@ -147,7 +148,7 @@ class BudgetSampler:
         selected: list[int] = []
         while True:
             affordable = np.flatnonzero(remaining & (spent + costs <= limit))
-            if affordable.size == 0 or (selected and explore and self._spends_no_more(scores[affordable])):
+            if affordable.size == 0 or (selected and self._spends_no_more(scores[affordable], explore)):
                 return selected
             if set_score is None:
                 pick = int(self._pick(scores, affordable, explore))
@@ -157,12 +158,14 @@ class BudgetSampler:
             spent += float(costs[pick])
             selected.append(pick)
 
-    def _spends_no_more(self, scores: np.ndarray) -> bool:
+    def _spends_no_more(self, scores: np.ndarray, explore: bool) -> bool:
         if self.strategy != "odds" or self.outside_odds == 0.0:
             return False
         with np.errstate(over="ignore"):
-            odds = np.exp(log_odds(scores)).sum()
-        return bool(self._rng.random() * (self.outside_odds + odds) < self.outside_odds)
+            odds = np.exp(log_odds(scores))
+            if not explore:
+                return bool(odds.max() < self.outside_odds)
+            return bool(self._rng.random() * (self.outside_odds + odds.sum()) < self.outside_odds)
 
     def _pick(self, scores: np.ndarray, affordable: np.ndarray, explore: bool) -> int:
         if self.strategy == "random":

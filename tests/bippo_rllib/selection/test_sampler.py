@@ -158,13 +158,38 @@ def test_odds_are_a_plackett_luce_draw_under_the_budget(scores, costs, budget, o
     assert chisquare(counts, shares / shares.sum() * counts.sum()).pvalue > 1e-3
 
 
-def test_the_outside_option_never_leaves_a_round_without_clients_and_does_not_explore():
+def test_the_outside_option_never_leaves_a_round_without_clients():
     sampler = BudgetSampler("odds", outside_odds=1e300, seed=0)
     scores = [0.3, 0.5, 0.2]
     assert {len(sampler.select(scores, [1.0] * 3, 3.0)) for _ in range(50)} == {1}
-    assert sampler.select(scores, [1.0] * 3, 3.0, explore=False).tolist() == [1, 0, 2]
+    assert sampler.select(scores, [1.0] * 3, 3.0, explore=False).tolist() == [1]
     assert sampler.select([0.0, 0.0], [1.0] * 2, 2.0).size == 1
-    assert sampler.select([1.0, 1.0], [1.0] * 2, 2.0).size == 2  # infinite odds against any
+    for explore in (True, False):
+        assert sampler.select([1.0, 1.0], [1.0] * 2, 2.0, explore).size == 2  # infinite odds against any
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 0.99), st.floats(0.1, 4.0)), min_size=1, max_size=9),
+    st.floats(0.0, 9.0),
+    st.sampled_from([0.0, 0.25, 1.0, 4.0]),
+    st.booleans(),
+)
+def test_without_exploration_each_pick_is_the_likeliest_choice(clients, budget, outside_odds, with_score):
+    # Every choice has its odds as weight, spending no more from the second pick on; the set term is small here, and
+    # whether to spend more is decided without it.
+    odds, costs = [p / (1 - p) for p, _ in clients], [cost for _, cost in clients]
+    sampler = BudgetSampler("odds", outside_odds=outside_odds, set_weight=1e-9 * with_score, seed=0)
+    set_score = alternating if with_score else None
+    picked = sampler.select([p for p, _ in clients], costs, budget, explore=False, set_score=set_score).tolist()
+    for number in range(len(picked) + 1):
+        spent = sum(costs[i] for i in picked[:number])
+        fits = [i for i in range(len(clients)) if i not in picked[:number] and spent + costs[i] <= budget * (1 + 1e-9)]
+        best = max((odds[i] for i in fits), default=-1.0)
+        if number == len(picked):
+            assert not fits or (number and best <= outside_odds * (1 + 1e-9))
+        else:
+            assert odds[picked[number]] >= best * (1 - 1e-6)
+            assert not number or best >= outside_odds * (1 - 1e-9)
 
 
 NO_RATES = [None, "0.5", -1, math.nan, []]
