@@ -160,14 +160,19 @@ class ClientSelector:
         self._parts.trainer.add_policies([policy_of(client)])
 
     def remove(self, client: Hashable) -> None:
-        """Forgets a client's policy. One that is only away needs no removing: leave it out of the reports.
+        """Forgets a client's policy, and what it would have learned from the last round.
+
+        A client that is only away needs no removing: leave it out of the reports.
 
         Raises:
             ValueError: If it has none.
         """
-        if policy_of(client) not in self._parts.trainer.policies.slots:
+        policy_id, last = policy_of(client), self._parts.last
+        if policy_id not in self._parts.trainer.policies.slots:
             raise ValueError(f"there is no policy of {client!r} to remove")
-        self._parts.trainer.remove_policy(policy_of(client))
+        self._parts.trainer.remove_policy(policy_id)
+        if last is not None:
+            last.remove(policy_id)
 
     def suggestions(self, reports: Reports, budget_j: float) -> dict[Any, float]:
         """Returns the scores that ``select`` would pick by: each client's P(participate), adjusted by a prior if any.
@@ -219,6 +224,7 @@ class ClientSelector:
             accuracies=observed.accuracies,
             trained=np.isin(np.arange(len(observed.ids)), picked),
             rewards=np.full(len(observed.ids), np.nan, dtype=np.float32),
+            removed=np.zeros(len(observed.ids), dtype=bool),
         )
         return [observed.clients[i] for i in picked]
 

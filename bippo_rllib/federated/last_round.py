@@ -26,6 +26,7 @@ class LastRound:
     accuracies: np.ndarray  #: ``float64[N]`` before the round; NaN where none was reported
     trained: np.ndarray  #: ``bool[N]``
     rewards: np.ndarray  #: ``float32[N]``; NaN for a policy that learns nothing from the round
+    removed: np.ndarray  #: ``bool[N]`` policies that were removed since; one added under the name has not acted in it
 
     def set_rewards(
         self,
@@ -61,6 +62,13 @@ class LastRound:
             values = [checked_number(client, by_client.get(client), "reward", REWARD) for client in trained]
         self.trained[:], self.rewards[:] = False, math.nan
         self.trained[index], self.rewards[index] = True, values
+        self.rewards[self.removed] = math.nan
+
+    def remove(self, policy_id: str) -> None:
+        """Records that a policy was removed: another one that is added under its name learns nothing from the round."""
+        if policy_id in self.policy_ids:
+            index = self.policy_ids.index(policy_id)
+            self.removed[index], self.rewards[index] = True, math.nan
 
     def touches(self, ids: Collection[str]) -> list[str]:
         """Returns the policies that the round changes: the rewarded ones, and the ones not in ``ids``, which left.

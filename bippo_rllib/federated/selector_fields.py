@@ -37,7 +37,7 @@ _COUNT = whole(0, 2**53)
 _SHARE = real(0.0, 1.0)
 _POSITIVE = real(0.0, above=True)
 #: Of a file's format.
-VERSION = 3
+VERSION = 4
 #: Numbers that one policy may take with all that belongs to it, 400 MB: each client without a policy gets one.
 MOST_NUMBERS = 10**8
 
@@ -212,6 +212,7 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
         fields["last.accuracies"] = ArrayField("F64", (last,), 0.0, 1.0, may_lack=True)
         fields["last.trained"] = ArrayField("BOOL", (last,))
         fields["last.rewards"] = ArrayField("F32", (last,), may_lack=True)
+        fields["last.removed"] = ArrayField("BOOL", (last,))
     return fields
 
 

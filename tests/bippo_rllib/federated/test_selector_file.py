@@ -129,11 +129,11 @@ def test_flipped_bits_and_cut_off_files_are_refused(good, tmp_path):
     ("record", "message"),
     [
         *((text, "cut off") for text in ("", "null", "[" * 100_000, '{"a":' * 100_000, "9" * 5000, "{}")),
-        ('{"version": 1}', "has format 1; .* reads 3"),
-        ('{"version": "3"}', "version is '3'|lacks"),
-        ('{"version": 3}', "is damaged: the record lacks batch_size"),
-        ('{"version": 3, "refused": "why\\nnot", "steps": 0}', "why not$"),
-        ('{"version": 3, "refused": ["why"], "steps": 0}', "is damaged: refused is"),
+        ('{"version": 1}', "has format 1; .* reads 4"),
+        ('{"version": "4"}', "version is '4'|lacks"),
+        ('{"version": 4}', "is damaged: the record lacks batch_size"),
+        ('{"version": 4, "refused": "why\\nnot", "steps": 0}', "why not$"),
+        ('{"version": 4, "refused": ["why"], "steps": 0}', "is damaged: refused is"),
     ],
 )
 def test_a_record_that_is_none_is_refused(good, tmp_path, record, message):
@@ -204,8 +204,8 @@ def trial(good, tmp_path):
 
 
 def test_a_file_of_another_format_is_named_as_such_in_a_trials_folder_too(trial):
-    trial(1, version=3)
-    with pytest.raises(ValueError, match=r"has format 1; .* reads 3"):
+    trial(1, version=4)
+    with pytest.raises(ValueError, match=r"has format 1; .* reads 4"):
         ClientSelector.load(trial(2, version=1))
 
 

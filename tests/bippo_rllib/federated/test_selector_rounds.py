@@ -269,6 +269,34 @@ def test_who_trained_is_recorded_without_a_reward():
     assert selector._parts.trainer.policies.flat.equal(without._parts.trainer.policies.flat)
 
 
+@pytest.mark.parametrize(
+    "order", [["update", "remove", "add"], ["remove", "update", "add"], ["remove", "add", "update"]]
+)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_policy_learns_nothing_from_a_round_in_which_another_one_of_its_name_acted(order, stored, tmp_path):
+    selector, others = toy_selector(), toy_selector()
+    for each in (selector, others):
+        each.select(toy_reports(), 3.0)
+    others.update(list(toy_reports()), rewards=1.0)
+    for step in order:
+        if step == "update":
+            selector.update(list(toy_reports()), rewards=1.0)
+        else:
+            getattr(selector, step)("client_000")
+        if stored:
+            selector.save(tmp_path / "file")
+            selector = ClientSelector.load(tmp_path / "file")
+    for each in (selector, others):
+        each.select(toy_reports(), 3.0)
+    ours, theirs = (dict(zip(p.ids, b.counts, strict=False)) for p, b in map(parts_that_learn, (selector, others)))
+    assert theirs == dict.fromkeys(toy_reports(), 1)
+    assert ours == {**theirs, "client_000": 0}
+
+
+def parts_that_learn(selector):
+    return selector._parts.trainer.policies, selector._parts.trainer.buffer
+
+
 def test_clients_that_come_and_go_take_no_more_memory_than_those_that_are_there():
     """And the policy that takes another one's slot is as fresh as in a slot of its own."""
     selector, kept = used_selector(), used_selector()
