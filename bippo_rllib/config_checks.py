@@ -100,6 +100,13 @@ _NEEDS = {
     "prior_weight": ("prior_key", "prior_gain", "prior_only_lowers"),
     "set_score": ("set_weight",),
 }
+#: Setting -> the one sampler that reads it.
+ONLY_OF_SAMPLER = {
+    "epsilon": "epsilon_greedy",
+    "epsilon_decay": "epsilon_greedy",
+    "epsilon_min": "epsilon_greedy",
+    "outside_odds": "odds",
+}
 
 
 def check_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
@@ -162,6 +169,12 @@ def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
             value, state = getattr(config, name), getattr(config, switch)
             if not state and value != getattr(default, name):
                 raise SettingError(name, value, f"it has no effect, since {switch} is {state!r}: set both")
+    for name, sampler in ONLY_OF_SAMPLER.items():
+        value = getattr(config, name)
+        # An evaluation with a sampler of its own inherits the settings of the training run's.
+        if not config.in_evaluation and config.sampler != sampler and value != getattr(default, name):
+            only = f"it has no effect with sampler={config.sampler!r}, only with {sampler!r}"
+            raise SettingError(name, value, only)
     if config.prior_weight and config.score_key is not None:
         ranking = f"score_key is {config.score_key!r}, and a ranking replaces the suggestions that a prior adjusts"
         raise SettingError("prior_weight", config.prior_weight, f"{ranking}: set only one of them")

@@ -71,7 +71,7 @@ class SelectionSettings(PortableConfig):
         Args:
             sampler: ``epsilon_greedy`` (BIPPO), ``stochastic`` (IPPO), ``odds``, ``greedy`` or ``random``, see
                 ``BudgetSampler``.
-            epsilon: Initial exploration rate of ``epsilon_greedy``.
+            epsilon: Initial exploration rate of ``epsilon_greedy``, which alone reads this and the next two.
             epsilon_decay: Factor applied to epsilon after each step.
             epsilon_min: Epsilon never decays below this.
             outside_odds: Odds of ending the selection before the budget is spent; sampler ``odds`` only. Without

@@ -226,7 +226,7 @@ _WEIGHTS = {"stochastic": _scaled_scores, "odds": _scaled_odds}
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _checked(

@@ -126,6 +126,21 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
     return config
 
 
+def read_by_sampler(sampler: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns ``settings`` without those that only another sampler than the method's reads.
+
+    A study's settings are for all of its methods, which have different samplers; ``BippoConfig`` would refuse them.
+
+    Args:
+        sampler: The method's sampler, unless the settings name one.
+        settings: Algorithm settings.
+    """
+    from bippo_rllib.config_checks import ONLY_OF_SAMPLER  # needs RLlib
+
+    sampler = settings.get("sampler", sampler)
+    return {key: value for key, value in settings.items() if ONLY_OF_SAMPLER.get(key, sampler) == sampler}
+
+
 def _unknown_setting(key: str, config: Any) -> str:
     """The message, which suggests the federation's field of that name first, and no setting that BIPPO refuses."""
     from ray.rllib.algorithms.ppo import PPOConfig

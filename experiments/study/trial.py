@@ -32,7 +32,7 @@ from experiments.study.placement import Placement
 from experiments.study.row_callback import EPISODE_OVER, RowCallback, TrialInfo
 from experiments.study.scheduler import rungs
 from experiments.study.selector_macs import with_selector
-from experiments.study.settings import apply_settings, split_settings
+from experiments.study.settings import apply_settings, read_by_sampler, split_settings
 from experiments.study.study import Study
 from experiments.study.tensorboard import EventFile
 from experiments.study.transfer import check_unchanged
@@ -69,7 +69,7 @@ def bippo_config(
     rows = functools.partial(RowCallback, replace(info, method=method.name))
     custom = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([rows, *custom, *map(find_callbacks, callbacks)])
-    apply_settings(config, method.settings_taken(algorithm))
+    apply_settings(config, read_by_sampler(config.sampler, method.settings_taken(algorithm)))
     # Once, since RLlib merges what is given later into what was given before.
     return config.environment(env=envs.parallel_env, env_config=only_read(with_selector(keywords, config)))
 

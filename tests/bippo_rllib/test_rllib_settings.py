@@ -19,8 +19,10 @@ from toy_envs import Workers
 
 from bippo_rllib import Bippo, BippoConfig
 from bippo_rllib.baselines.central.config import CentralPPOConfig
+from bippo_rllib.config_checks import ONLY_OF_SAMPLER
 from bippo_rllib.rllib_settings import HONOURED, HONOURED_ON_EPISODES, REASONS, SET_BY_RLLIB
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
+from bippo_rllib.selection.budget_sampler import STRATEGIES
 from bippo_rllib.selection.pipeline import find_connector
 from bippo_rllib.selection.prior import RepresentativenessPrior
 from bippo_rllib.selection.update_matching import UpdateMatching
@@ -105,6 +107,15 @@ def test_each_setting_that_is_not_honoured_is_refused_by_name(config_class, anot
         (lambda c: c.selection(prior_weight=2.0, score_key="loss"), "prior_weight is 2.0; score_key is 'loss'"),
         (lambda c: c.selection(sampler="greedy", set_score=UpdateMatching), "needs sampler='odds'"),
         (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0; .*set_score is None"),
+        *(
+            (
+                lambda c, name=name, sampler=sampler: c.selection(**{"sampler": sampler, name: 0.5}),
+                f"{name} is 0.5; .*only",
+            )
+            for name, only in ONLY_OF_SAMPLER.items()
+            for sampler in STRATEGIES
+            if sampler != only
+        ),
         (lambda c: c.selection(sampler="odds", set_score=dict), "set_score makes a dict"),
         (lambda c: c.selection(sampler="odds", set_score=lambda: None), "set_score makes a NoneType"),
         (lambda c: c.selection(sampler="odds", set_score="matching"), "set_score is 'matching'"),
@@ -120,6 +131,15 @@ def test_what_has_no_effect_is_refused_in_one_line(change, message) -> None:
     config().env_runners(env_runner_cls=EpisodeEnvRunner, episode_lookback_horizon=5).validate()
 
 
+@pytest.mark.parametrize(("name", "sampler"), ONLY_OF_SAMPLER.items())
+def test_settings_of_a_sampler_are_taken_with_it_and_by_an_evaluation_with_another(name, sampler):
+    taken = config().selection(**{"sampler": sampler, name: 0.5}).evaluation(evaluation_config={"sampler": "greedy"})
+    taken.validate()
+    evaluating = taken.get_evaluation_config_object()
+    evaluating.validate()
+    assert (evaluating.sampler, getattr(evaluating, name)) == ("greedy", 0.5)
+
+
 NAN, INF = float("nan"), float("inf")
 #: What a setting needs beside it.
 NEEDED = {"candidates": {"score_key": "loss"}, "set_weight": {"sampler": "odds", "set_score": UpdateMatching}}
@@ -128,7 +148,7 @@ NEEDED = {"candidates": {"score_key": "loss"}, "set_weight": {"sampler": "odds",
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        *(("epsilon", [2.0]), ("policy_batch_size", [0, True, "1"]), ("hidden_size", [1.5, True, [1]])),
+        *(("epsilon", [2.0, True]), ("policy_batch_size", [0, True, "1"]), ("hidden_size", [1.5, True, [1]])),
         *(("lr", [0.0, NAN, True, "1"]), ("gamma", [2.0, [1]]), ("lambda_", [-0.1]), ("clip_param", [-1.0])),
         *(("grad_clip", [0.0]), ("vf_clip_param", [0.0]), ("entropy_coeff", [-1.0]), ("num_epochs", [np.True_, "1"])),
         *(("prior_weight", [NAN, "much", -INF, True]), ("prior_gain", [-1.0, INF]), ("set_weight", [NAN])),

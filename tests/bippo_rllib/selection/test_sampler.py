@@ -192,7 +192,7 @@ def test_without_exploration_each_pick_is_the_likeliest_choice(clients, budget, 
             assert not number or best >= outside_odds * (1 - 1e-9)
 
 
-NO_RATES = [None, "0.5", -1, math.nan, []]
+NO_RATES = [None, "0.5", -1, math.nan, [], True, np.True_]
 
 
 @pytest.mark.parametrize("make", [BudgetSampler, InfoRanking, Oort, Cyclic])

@@ -13,8 +13,10 @@ from bippo_rllib.setting_error import SettingError
 from envs.checks import SettingError as EnvironmentSettingError
 from experiments.report.metrics import short_setting
 from experiments.results.setting_text import describe, described
+from experiments.study.row_callback import TrialInfo
 from experiments.study.search import parse_search, sampling_domain
 from experiments.study.settings import apply_settings, as_typed, parse_settings, split_settings
+from experiments.study.trial import bippo_config
 
 
 def test_values_are_literals_or_text() -> None:
@@ -83,6 +85,15 @@ def test_arguments_that_tune_refuses_are_one_line(expression: str) -> None:
     with pytest.raises(ValueError, match="--search lr=") as error:
         sampling_domain("lr", expression)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("method", ["bippo", "bippo-r", "fedavg", "ppo"])
+def test_a_setting_of_a_study_is_taken_by_the_methods_whose_sampler_reads_it(method: str) -> None:
+    given = {"lr": 0.01, "epsilon_decay": 0.95, "outside_odds": 2.0}
+    config = bippo_config(TrialInfo("digits", method, 7), {}, given, 3)
+    config.validate()
+    assert (config.lr, config.epsilon_decay) == (0.01, 0.95 if method == "bippo" else 0.9)
+    assert config.outside_odds == (2.0 if method == "bippo-r" else 0.0)
 
 
 def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
