@@ -35,7 +35,7 @@ from bippo_rllib.rllib_compat import LateEvaluationPPO
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evaluation
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-from bippo_rllib.selection.budget_sampler import BudgetSampler
+from bippo_rllib.selection.budget_sampler import BudgetSampler, checked_rate
 from bippo_rllib.selection.metrics import SELECTION
 
 
@@ -185,23 +185,26 @@ class Bippo(LateEvaluationPPO):
     def load_policies(self, path: str | Path, *, epsilon: float | None = None) -> None:
         """Loads the policies of another run with the same clients, whatever it was trained on.
 
-        Actors and critics become those of the checkpoint, bit for bit. Adam's moments, waiting participations and the
-        prior's records are reset. Call it before the first ``train()``; ``from_checkpoint`` resumes a run.
+        Actors and critics become those of the checkpoint, bit for bit. Adam's moments and waiting participations are
+        reset; records of connectors, such as a prior's, stay, of which there are none before the first ``train()``.
+        ``from_checkpoint`` resumes a run.
 
         Args:
             path: A checkpoint, as ``save_to_path`` or Tune wrote it; only the arrays of its policies are read.
-            epsilon: Exploration rate to start from; ``epsilon_min`` by default, so that the policies are used.
+            epsilon: Exploration rate to start from, in [0, 1]; ``epsilon_min`` by default, so that the policies are
+                used.
 
         Raises:
             ValueError: If the checkpoint holds no policies, or policies of other clients, of another hidden size or
-                observation length.
+                observation length, or if ``epsilon`` is out of range. No policy is changed then.
         """
+        rate = checked_rate("epsilon", self.sampler.epsilon_min if epsilon is None else epsilon)
         saved, learner = read_policies(path), self.learner
         if isinstance(self.env_runner, BippoEnvRunner):
             self.env_runner.start_episode()  # a central network is made for the live clients
         saved.check_fit(learner.policy_shape)
         learner.load_policies(saved.state)
-        self.sampler.epsilon = self.sampler.epsilon_min if epsilon is None else float(epsilon)
+        self.sampler.epsilon = rate
 
     @property
     def learner(self) -> StepLearner:

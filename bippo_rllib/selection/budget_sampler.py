@@ -73,9 +73,9 @@ class BudgetSampler:
     ) -> None:
         if strategy not in STRATEGIES:
             raise SettingError("sampler strategy", strategy, f"choose one of {', '.join(STRATEGIES)}")
-        for name, value in (("epsilon", epsilon), ("epsilon_decay", epsilon_decay), ("epsilon_min", epsilon_min)):
-            if not _is_number(value) or not 0.0 <= value <= 1.0:
-                raise SettingError(name, value, "it must be a number in [0, 1]")
+        self.epsilon = epsilon
+        self.epsilon_decay = checked_rate("epsilon_decay", epsilon_decay)
+        self.epsilon_min = checked_rate("epsilon_min", epsilon_min)
         if epsilon_decay == 0.0:
             raise SettingError("epsilon_decay", 0, "it must be above 0 (use strategy 'greedy' for no exploration)")
         if not _is_number(outside_odds) or not 0.0 <= outside_odds < np.inf:
@@ -83,12 +83,18 @@ class BudgetSampler:
         if not _is_number(set_weight) or not np.isfinite(set_weight):
             raise SettingError("set_weight", set_weight, "it must be a finite number")
         self.strategy = strategy
-        self.epsilon = float(epsilon)
-        self.epsilon_decay = float(epsilon_decay)
-        self.epsilon_min = float(epsilon_min)
         self.outside_odds = float(outside_odds)
         self.set_weight = float(set_weight)
         self._rng = new_generator(seed)
+
+    @property
+    def epsilon(self) -> float:
+        """The current exploration rate, in [0, 1]; setting another one raises a ``SettingError``."""
+        return self._epsilon
+
+    @epsilon.setter
+    def epsilon(self, value: float) -> None:
+        self._epsilon = checked_rate("epsilon", value)
 
     def select(
         self,
@@ -134,8 +140,12 @@ class BudgetSampler:
         return {"epsilon": self.epsilon, "rng": self._rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores the ``state`` that ``get_state`` returned."""
-        epsilon = float(state["epsilon"])
+        """Restores the ``state`` that ``get_state`` returned.
+
+        Raises:
+            ValueError: If its epsilon is outside [0, 1]. Nothing is changed then.
+        """
+        epsilon = checked_rate("epsilon", state["epsilon"])
         self._rng.bit_generator.state = state["rng"]
         self.epsilon = epsilon
 
@@ -223,6 +233,13 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 _WEIGHTS = {"stochastic": _scaled_scores, "odds": _scaled_odds}
+
+
+def checked_rate(name: str, value: Any) -> float:
+    """Returns a rate as a float; raises a ``SettingError`` under its name if it is no number in [0, 1]."""
+    if not _is_number(value) or not 0.0 <= value <= 1.0:
+        raise SettingError(name, value, "it must be a number in [0, 1]")
+    return float(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -212,3 +212,13 @@ def test_a_component_that_does_not_exist_is_named(tmp_path):
         algo.restore_from_path(path, component="learner_group/learners")
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint at .*/nowhere"):
         algo.restore_from_path(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("rate", [7.0, -0.1, "0.5", True])
+def test_policies_are_not_loaded_with_a_rate_out_of_range(rate, tmp_path):
+    other, algo = config().build_algo(), config().build_algo()
+    steps(other, 5)
+    before = algo.bank.flat.clone(), algo.sampler.get_state()
+    with pytest.raises(ValueError, match=f"epsilon is {rate!r}"):
+        algo.load_policies(other.save_to_path(tmp_path), epsilon=rate)
+    assert algo.bank.flat.equal(before[0]) and algo.sampler.get_state() == before[1]

@@ -15,6 +15,7 @@ from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.selection.budget_sampler import STRATEGIES
 from bippo_rllib.selection.info_ranking import InfoRanking
+from bippo_rllib.setting_error import SettingError
 
 COSTS = st.one_of(st.floats(0.0, 100.0), st.sampled_from([0.0, 1.0, 1.0, 5.0, 1e-12, 1e12]))
 BUDGETS = st.one_of(st.floats(0.0, 300.0), st.sampled_from([0.0, 1e-15, math.inf]))
@@ -301,3 +302,14 @@ def test_an_epsilon_below_the_minimum_is_left_there(epsilon: float) -> None:
     for _ in range(5):
         sampler.select([0.5, 0.6], [1.0, 1.0], 1.0)
         assert sampler.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("rate", [*NO_RATES, 7.0])
+def test_a_rate_out_of_range_is_refused_wherever_it_comes_from(rate) -> None:
+    sampler, other = BudgetSampler(epsilon=0.5, seed=7), BudgetSampler(seed=8)
+    before = sampler.get_state()
+    with pytest.raises(SettingError, match=re.escape(f"epsilon is {rate!r}; it must be a number in [0, 1]")):
+        sampler.epsilon = rate
+    with pytest.raises(SettingError, match="epsilon is"):
+        sampler.set_state({**other.get_state(), "epsilon": rate})
+    assert sampler.get_state() == before
