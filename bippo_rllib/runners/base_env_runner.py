@@ -27,7 +27,8 @@ CONNECTORS = (COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECT
 class BaseEnvRunner(LeanEnvRunner):
     """An env runner that logs sums instead of keeping episodes, and that can be resumed during an episode.
 
-    The state includes the environment's if a ``ParallelEnv`` has ``get_state`` and ``set_state``.
+    The state includes the environment's if a ``ParallelEnv`` has ``get_state`` and ``set_state``. The step of an agent
+    that pauses when the state is saved is not continued after a restore: nothing is learned from it.
     """
 
     def __init__(self, config: Any, **kwargs: Any) -> None:

@@ -91,11 +91,15 @@ class ParallelEnvAdapter(MultiAgentEnv):
         return observations, rewards, terminateds, truncateds, infos
 
     def get_state(self) -> dict[str, Any] | None:
-        """Returns all that resumes an episode; None if the environment has no ``get_state`` and ``set_state``."""
+        """Returns all that resumes an episode; None if the environment has no ``get_state`` and ``set_state``.
+
+        Observations and infos are those of the latest step, so without those of agents that pause.
+        """
         if not all(hasattr(self.parallel_env, name) for name in ("get_state", "set_state")):
             return None
-        # Without the last observations of agents that left: no agent acts on them.
-        observations, infos = ({agent: entries[agent] for agent in self.agents} for entries in self._last)
+        # Without the last observations of agents that left: no agent acts on them. One that pauses has none.
+        live = self.agents
+        observations, infos = ({agent: entries[agent] for agent in live if agent in entries} for entries in self._last)
         return {"parallel_env": self.parallel_env.get_state(), "observations": observations, "infos": infos}
 
     def set_state(self, state: Mapping[str, Any]) -> tuple[dict, dict]:

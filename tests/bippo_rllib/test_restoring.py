@@ -46,6 +46,16 @@ class Picky(Workers):
         super().set_state(state)
 
 
+class Naps(Workers):
+    """Its last worker is not seen after the second step, and is there again after the third."""
+
+    def step(self, actions):
+        outcome = super().step(actions)
+        if self.time == 2:
+            outcome[0].pop(self.possible_agents[-1]), outcome[4].pop(self.possible_agents[-1])
+        return outcome
+
+
 def config(env: Any = Workers, runner: type = BippoEnvRunner, batch: int = 2, **keywords: Any) -> BippoConfig:
     base = CentralPPOConfig if runner is CentralEnvRunner else BippoConfig
     built = toy_config(env, base=base, **{"num_workers": 3, "rounds": 50, **keywords})
@@ -106,6 +116,19 @@ def test_a_sequence_goes_on_where_its_episode_does(runner, tmp_path):
     again = restored(algo, tmp_path)
     steps(again, 1)
     assert ends(again) == [False, False, False]
+
+
+def test_a_checkpoint_is_written_while_an_agent_pauses(tmp_path):
+    algo = config(Naps, EpisodeEnvRunner, num_workers=4, budget=EVERYBODY).build_algo()
+    steps(algo, 2)
+    again = restored(algo, tmp_path)
+    acted = {}
+    for each in (algo, again):
+        acted[each] = [(time, actions) for time, actions, _ in steps(each, 4)]
+    assert acted[algo] == acted[again]
+    assert ["worker_03" in actions for _, actions in acted[again]] == [False, True, True, True]
+    seen = [each.bank.flat[each.bank.slots_of(["worker_00", "worker_01", "worker_02"])] for each in (algo, again)]
+    assert seen[0].equal(seen[1])  # the open step of the one that paused is not continued, so its policy may differ
 
 
 @pytest.mark.parametrize("load", [False, True])
