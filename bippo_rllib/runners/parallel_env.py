@@ -81,12 +81,15 @@ class ParallelEnvAdapter(MultiAgentEnv):
         start = time.perf_counter()
         observations, rewards, terminations, truncations, infos = self.parallel_env.step(dict(action_dict))
         self.seconds += time.perf_counter() - start
-        self._last = (observations, infos)
+        before, self._last = self._last[0], (observations, infos)
         if self.parallel_env.agents:
             terminateds = {**terminations, "__all__": False}
             truncateds = {**truncations, "__all__": False}
         else:
             terminated = bool(terminations) and all(terminations.values())
+            # One that was terminated needs no last observation, which the common end would ask of it.
+            unseen = [a for a, ended in terminations.items() if ended and a in before and a not in observations]
+            observations = {**observations, **{agent: before[agent] for agent in unseen}}
             terminateds, truncateds = {"__all__": terminated}, {"__all__": not terminated}
         return observations, rewards, terminateds, truncateds, infos
 

@@ -380,6 +380,34 @@ def test_who_is_terminated_needs_no_last_observation(budget):
     assert same(snapshot(arrays), snapshot(episodes))
 
 
+class EndsApart(Workers):
+    """In its last step the first ``terminated`` workers are terminated without observation, the others truncated."""
+
+    def __init__(self, terminated, **keywords):
+        super().__init__(**keywords)
+        self._terminated = self.possible_agents[:terminated]
+
+    def step(self, actions):
+        observations, rewards, terminated, truncated, infos = super().step(actions)
+        if not self.agents:
+            for agent in self._terminated:
+                truncated[agent], terminated[agent] = False, True
+            observations = {a: np.ones(3, np.float32) for a in actions if a not in self._terminated}
+        return observations, rewards, terminated, truncated, infos
+
+
+@pytest.mark.parametrize("terminated", range(5))
+@pytest.mark.parametrize("budget", [1.0, 100.0])
+def test_a_last_step_may_terminate_some_and_truncate_others(terminated, budget):
+    built = config(EndsApart, terminated=terminated, rounds=4, budget=budget)
+    arrays = built.build_algo()
+    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    for _ in range(10):
+        arrays.train(), episodes.train()
+        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+    assert same(snapshot(arrays), snapshot(episodes))
+
+
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
 @pytest.mark.parametrize(
     ("env", "keywords", "message"),
