@@ -7,7 +7,7 @@ The hooks ``_forward`` of RLModules and ``_before_evaluate`` of algorithms are d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,9 @@ class EpisodeHooks(LeanEnvRunner):
         """Called after each step with what the environment returned; returns the observations to use."""
         return returned[0]
 
+    def on_seen(self, agent_ids: Iterable[Any]) -> None:
+        """Runs for the agents that a reset or a step returned an observation of, before the pipelines see them."""
+
     @property
     def running_episode(self) -> MultiAgentEpisode:
         """The chunk that the next step is added to."""
@@ -228,7 +231,13 @@ class EpisodeHooks(LeanEnvRunner):
         results = super()._try_env_step(actions)
         if results != ENV_STEP_FAILURE:
             results[0][0] = self.on_step(actions[0], tuple(entries[0] for entries in results))
+            self.on_seen(results[0][0])
         return results
+
+    def _try_env_reset(self, **kwargs: Any) -> tuple[Any, Any]:
+        observations, infos = super()._try_env_reset(**kwargs)
+        self.on_seen(observations[0])
+        return observations, infos
 
     def _reset_envs_and_episodes(self, explore: bool) -> None:
         self.on_reset()

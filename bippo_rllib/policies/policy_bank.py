@@ -108,8 +108,10 @@ class PolicyBank(PolicyStack, MultiRLModule):
         }
 
     def _forward(self, batch: Mapping[str, Any], **kwargs: Any) -> dict[str, dict[str, Any]]:
-        policy_ids = [policy_id for policy_id in batch if policy_id in self.slots]
+        policy_ids = list(batch)
         for policy_id in policy_ids:
+            if policy_id not in self.slots:
+                raise ValueError(f"there is no policy {policy_id!r} to act with; see add_policies")
             if len(batch[policy_id][Columns.OBS]) != 1:
                 raise ValueError(shared_policy_message(policy_id, len(batch[policy_id][Columns.OBS])))
         if not policy_ids:

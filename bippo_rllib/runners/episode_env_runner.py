@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
@@ -62,6 +62,10 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
         _check_not_all_replaced(list(actions), list(observations), terminateds, truncateds)
         before = self.running_episode
         return with_last_observations(observations, lambda: before.get_observations(-1), actions, terminateds)
+
+    def on_seen(self, agent_ids: Iterable[Any]) -> None:
+        """Adds policies of agents that nobody announced, or whose policy was removed before they came back."""
+        self.module.add_policies([self.running_episode.module_for(agent_id) for agent_id in agent_ids])
 
     def on_reset(self) -> None:
         """Starts counting the steps of another episode."""

@@ -272,9 +272,33 @@ class Newcomer(Workers):
         return outcome
 
 
-def test_an_agent_nobody_announced_gets_a_policy_of_its_own():
-    algo = config(Newcomer, num_workers=3, rounds=100).build_algo()
-    for _ in range(3):
+class Unlisted(Workers):
+    """Its last worker is there from the start, and not among the possible agents."""
+
+    def reset(self, seed=None, options=None):
+        seen = super().reset(seed, options)
+        self.possible_agents = self.possible_agents[:3]
+        return seen
+
+
+@pytest.mark.parametrize(("env", "num"), [(Newcomer, 3), (Unlisted, 4)])
+def test_agents_nobody_announced_act_alike_on_arrays_and_episodes(env, num):
+    """In several episodes, in which they are there at the start and join later."""
+    built = config(env, num_workers=num, rounds=5)
+    arrays = built.build_algo()
+    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    for _ in range(17):
+        arrays.train(), episodes.train()
+        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+    assert list(arrays.bank.slots) == list(episodes.bank.slots) and len(arrays.bank.slots) == 4
+    assert same(snapshot(arrays), snapshot(episodes))
+    assert not math.isnan(episodes.evaluate()["env_runners"]["episode_return_mean"])
+
+
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+def test_an_agent_nobody_announced_gets_a_policy_of_its_own(runner):
+    algo = config(Newcomer, num_workers=3, rounds=100).env_runners(env_runner_cls=runner).build_algo()
+    for _ in range(4):
         algo.train()
     assert list(algo.bank.slots) == ["worker_00", "worker_01", "worker_02", "worker_77"]
     for _ in range(20):

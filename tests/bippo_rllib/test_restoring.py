@@ -144,10 +144,9 @@ def test_a_checkpoint_after_a_policy_was_removed_is_restored(runner, load, tmp_p
     steps(others[1], 1)  # which has the policy, of a live agent even
     others[1].restore_from_path(path)
     assert [list(other.bank.slots) for other in others] == [["worker_01", "worker_02", "worker_03"]] * 2
-    if runner is BippoEnvRunner:  # RLlib's own episodes add no policy for an agent that comes back
-        expected = steps(algo, 7)  # it comes back in the next episode
-        assert [steps(other, 7) for other in others] == [expected] * 2
-        assert "worker_00" in others[0].bank.slots and not others[0].bank.removed
+    expected = steps(algo, 7)  # it comes back in the next episode
+    assert [steps(other, 7) for other in others] == [expected] * 2
+    assert "worker_00" in others[0].bank.slots and not others[0].bank.removed
 
 
 def test_an_evaluation_knows_a_removed_policy_no_more():
