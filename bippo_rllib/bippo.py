@@ -126,7 +126,7 @@ class Bippo(LateEvaluationPPO):
         trainer = self._independent_trainer()
         if module_id not in trainer.policies.slots:
             raise ValueError(f"there is no policy {module_id!r} to remove; see algo.bank.slots")
-        if isinstance(self.env_runner, BippoEnvRunner) and module_id in self.env_runner.live_policies:
+        if module_id in self.env_runner.live_policies:
             raise ValueError(f"a live agent acts with policy {module_id!r}; remove it when the agent has left")
         trainer.remove_policy(module_id)
 

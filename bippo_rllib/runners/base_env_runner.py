@@ -6,7 +6,7 @@ import copy
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,6 +99,11 @@ class BaseEnvRunner(LeanEnvRunner):
     @property
     def _environment(self) -> MultiAgentEnv:
         return environment_in(self.env)
+
+    @property
+    @abstractmethod
+    def live_policies(self) -> Sequence[str]:
+        """Ids of the policies of the live agents; none before an episode has begun and after it has ended."""
 
     @abstractmethod
     def _episode_over(self) -> bool:

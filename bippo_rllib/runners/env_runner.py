@@ -102,7 +102,7 @@ class BippoEnvRunner(BaseEnvRunner):
 
     @property
     def live_policies(self) -> Sequence[str]:
-        """Ids of the policies of the live agents."""
+        """See ``BaseEnvRunner.live_policies``."""
         return () if self.needs_reset or self._episode.is_done else self._policies
 
     def start_episode(self) -> None:

@@ -32,6 +32,14 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
                 self.keep_chunks(chunk.id_, [self._summary(chunk.id_)])
         return episodes
 
+    @property
+    def live_policies(self) -> Sequence[str]:
+        """See ``BaseEnvRunner.live_policies``; agents that pause are among them."""
+        if self.needs_reset or self.resets_next:
+            return ()
+        episode = self.running_episode
+        return [episode.module_for(agent) for agent, steps in episode.agent_episodes.items() if not steps.is_done]
+
     def _summary(self, episode_id: str) -> RunningEpisode:
         """Returns length and return of the earlier chunks of an episode, for callbacks at its end."""
         return RunningEpisode(

@@ -275,9 +275,14 @@ class Newcomer(Workers):
 class Unlisted(Workers):
     """Its last worker is there from the start, and not among the possible agents."""
 
+    def __init__(self, **keywords):
+        super().__init__(**keywords)
+        self._unlisted = self.possible_agents.pop()
+
     def reset(self, seed=None, options=None):
+        self.possible_agents.append(self._unlisted)
         seen = super().reset(seed, options)
-        self.possible_agents = self.possible_agents[:3]
+        self.possible_agents.pop()
         return seen
 
 
@@ -512,12 +517,19 @@ def test_bippo_finds_the_good_client_and_only_because_of_the_rewards(seed):
     assert margin(shuffled)[0] < 0.2
 
 
-def test_a_policy_in_use_and_an_unknown_one_are_not_removed():
-    algo = config(num_workers=3, rounds=100).build_algo()
-    algo.train()
-    for policy_id, why in (("worker_00", "a live agent"), ("worker_9", "there is no policy")):
-        with pytest.raises(ValueError, match=f"{why}.*{policy_id}"):
-            algo.remove_module(policy_id)
+@pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
+def test_a_policy_in_use_and_an_unknown_one_are_not_removed(runner):
+    algo = config(num_workers=3, rounds=4, leaves_at=2).env_runners(env_runner_cls=runner).build_algo()
+    algo.add_module("worker_97"), algo.remove_module("worker_97")  # before the first episode nobody is there
+    for step, live in enumerate(([0, 1, 2], [1, 2], [1, 2], [], [0, 1, 2])):  # one leaves, all leave, all are back
+        algo.train()
+        assert sorted(algo.env_runner.live_policies) == [f"worker_{n:02d}" for n in live], step
+        for policy_id, why in [
+            *((f"worker_{n:02d}", "a live agent") for n in live),
+            ("worker_9", "there is no policy"),
+        ]:
+            with pytest.raises(ValueError, match=f"{why}.*{policy_id}"):
+                algo.remove_module(policy_id)
     assert len(algo.bank.slots) == 3
 
 
