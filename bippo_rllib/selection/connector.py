@@ -127,9 +127,10 @@ class BudgetSamplerConnector(ConnectorV2):
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
         costs = info_values(infos, agents, self._cost_key, "BippoConfig.info_keys(cost=...)")
         budgets = info_values(infos, agents, self._budget_key, "BippoConfig.info_keys(budget=...)")
-        if budgets.min() != budgets.max():
+        lowest, highest = budgets.min(), budgets.max()  # both NaN if one budget is, which the sampler refuses
+        if lowest < highest:
             raise ValueError(
-                f"agents report different budgets ({budgets.min()} and {budgets.max()} under {self._budget_key!r}); "
+                f"agents report different budgets ({lowest} and {highest} under {self._budget_key!r}); "
                 "the budget is shared: put the same number into every info"
             )
-        return costs, float(budgets[0])
+        return costs, float(highest)

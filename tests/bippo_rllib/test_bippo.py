@@ -470,6 +470,8 @@ def test_a_policy_that_has_diverged_is_named(config_class, prior):
         ("infos", NO_COST["change"], r"'worker_00' has no 'cost' .*price.*info_keys"),
         ("infos", lambda info, agent: {**info, "cost": -1.0}, "worker_00 has cost -1.0"),
         ("infos", lambda info, agent: {**info, "budget": float(agent[-1]) + 1}, r"different budgets \(1.0 and 4.0"),
+        ("infos", lambda info, agent: {**info, "budget": math.nan}, "^the budget is nan; it must be at least 0"),
+        ("infos", lambda info, agent: {**info, "budget": (1.0, math.nan)[int(agent[-1]) % 2]}, "^the budget is nan; "),
         ("action_space", lambda space, agent: gym.spaces.Discrete(3), r"Discrete\(2\)"),
         ("rewards", lambda rewards, actions: dict.fromkeys(rewards, math.nan), "the reward of 'worker_0.' is nan"),
         ("observations", of_idle, "the observation of 'worker_0.' is missing"),
