@@ -67,8 +67,12 @@ class UpdateMatching(SetScore):
         needs = "UpdateMatching needs; with envs.FederatedRounds set update_profile_size"
         sketches = entries(clients, infos, self.key, needs)
         sizes = np.array(entries(clients, infos, self.size_key, needs), dtype=np.float64)
-        new = {client: sketch for client, sketch in zip(clients, sketches, strict=True) if sketch is not None}
-        self._take_over({client: self._checked(client, sketch) for client, sketch in new.items()})
+        new, size = {}, self.profile_size
+        for client, sketch in zip(clients, sketches, strict=True):
+            if sketch is not None:
+                new[client] = self._checked(client, sketch, size)
+                size = len(new[client])
+        self._take_over(new)
         self._prepare(clients, sizes)
 
     def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
@@ -95,14 +99,18 @@ class UpdateMatching(SetScore):
         self._profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
         self._first_length, self._recent = state["first_length"], list(state["recent"])
 
-    def _checked(self, client: str, sketch: Any) -> np.ndarray:
-        profile = np.asarray(sketch, dtype=np.float64)
-        known = next(iter(self._profiles.values()), profile)
-        if profile.shape != known.shape or profile.ndim != 1 or not np.isfinite(profile).all():
-            raise ValueError(
-                f"{client!r} has {self.key} of shape {profile.shape}; it must be {len(known)} finite numbers, as those "
-                "of the others are"
+    def _checked(self, client: str, sketch: Any, size: int | None) -> np.ndarray:
+        """Returns a sketch as ``float64[size]``, of any length from 1 if ``size`` is None, that of the first one."""
+        try:
+            profile = np.asarray(sketch, dtype=np.float64)
+        except (TypeError, ValueError):
+            profile = np.empty(0)
+        fits = profile.ndim == 1 and profile.size > 0 and size in (None, profile.size)
+        if not fits or not np.isfinite(profile).all():
+            expected = (
+                "finite numbers in a row" if size is None else f"{size} finite numbers, as those of the others are"
             )
+            raise ValueError(f"{client!r} has {self.key} of shape {np.shape(profile)}; it must be {expected}")
         return profile
 
     def _take_over(self, updates: Mapping[str, np.ndarray]) -> None:

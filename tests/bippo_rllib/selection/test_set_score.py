@@ -111,6 +111,26 @@ def test_a_sketch_of_another_size_is_refused_and_changes_nothing(sketch):
     np.testing.assert_equal(score.get_state(), before)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        (np.ones(2), np.ones(3), "'b' has .* of shape (3,); it must be 2 finite numbers"),
+        (np.ones(2), 1.0, "'b' has .* of shape (); it must be 2 finite numbers"),
+        *(
+            (sketch, np.ones(2), "'a' has .*; it must be finite numbers")
+            for sketch in (1.0, [], [[1.0]], "sketch", [np.inf])
+        ),
+    ],
+)
+def test_first_sketches_are_held_to_each_other_and_a_refusal_changes_nothing(first, second, named):
+    score = UpdateMatching()
+    with pytest.raises(ValueError, match=named.replace("(", r"\(").replace(")", r"\)")):
+        score.observe(["a", "b"], infos_of([first, second], [5, 5]))
+    assert score.profile_size is None
+    score.observe(["a", "b"], infos_of([np.ones(4), np.zeros(4)], [5, 5]))
+    assert score.profile_size == 4
+
+
 class FewerOfAKind(SetScore):
     """Prefers workers of the cost of which fewer have been picked."""
 
