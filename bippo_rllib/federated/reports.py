@@ -25,7 +25,8 @@ class ClientReport:
         num_samples: Number of the client's training samples, at least 1.
         cost_j: Joules that training the client costs in this round, at least 0. Any other unit will do if the budget
             has it too.
-        loss: Loss of the global model on the client's data; read only by a prior with the key ``loss``.
+        loss: Loss of the global model on the client's training data, at least 0. It is needed where
+            ``ClientSelector.needs_loss``, as by ``oort`` and ``poc``, and else not read.
         trained: Whether the client trained in the last round; None to use what the selector recorded.
         candidate: Whether the client may be selected in this round. One that may not is observed all the same, so that
             its policy learns from its last round.
