@@ -96,7 +96,7 @@ class BippoLearner(StepLearner[StepExperience]):
 
     def room_for(self, state: Mapping[str, Any]) -> AbstractContextManager[None]:
         """See ``StepLearner.room_for``; new policies get slots in the order of the state."""
-        return self.bank.room_for(state.get(BUFFER, {}).get(POLICY_IDS, ()))
+        return self.trainer.room_for(state.get(BUFFER, {}).get(POLICY_IDS, ()))
 
     def _get_buffer_state(self) -> dict[str, Any]:
         policy_ids = list(self.bank.slots)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -50,8 +51,21 @@ class PolicyTrainer:
         slots = self.policies.slots_of([policy_id])
         self.buffer.clear(slots)
         self.adam.clear(slots)
-        self.policies.remove_policy(policy_id)
-        self.policies.free += slots.tolist()
+        self.policies.free.append(self.policies.remove_policy(policy_id))
+
+    @contextmanager
+    def room_for(self, policy_ids: Sequence[str]) -> Iterator[None]:
+        """Adds new policies for the block, and removes them again if it fails; other policies do not change."""
+        policies = self.policies
+        new, removed = [policy_id for policy_id in policy_ids if policy_id not in policies.slots], set(policies.removed)
+        self.add_policies(new)
+        try:
+            yield
+        except BaseException:
+            for policy_id in new:
+                self.remove_policy(policy_id)
+            policies.removed = removed
+            raise
 
     def store(self, step: StepExperience, is_trained: Callable[[str], bool]) -> None:
         """Buffers the participations of a step whose policies are trained, by ``is_trained(policy_id)``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,22 +46,11 @@ class PolicyBank(PolicyStack, MultiRLModule):
         if self.flat is not before:
             self._views.refresh()
 
-    def remove_policy(self, policy_id: str) -> None:
+    def remove_policy(self, policy_id: str) -> int:
         """See ``PolicyStack.remove_policy``."""
+        slot = self.slots[policy_id]
         del self._views[policy_id]
-
-    @contextmanager
-    def room_for(self, policy_ids: Sequence[str]) -> Iterator[None]:
-        """Adds new policies for the block, and removes them again if it fails; other policies do not change."""
-        new, removed = [policy_id for policy_id in policy_ids if policy_id not in self.slots], set(self.removed)
-        self.add_policies(new)
-        try:
-            yield
-        except BaseException:
-            for policy_id in new:
-                self.remove_policy(policy_id)
-            self.removed = removed
-            raise
+        return slot
 
     def act(self, slots: np.ndarray, observations: np.ndarray) -> dict[str, np.ndarray]:
         """Runs one forward pass of P policies.

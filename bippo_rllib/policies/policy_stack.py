@@ -63,7 +63,7 @@ class PolicyStack:
             policy_ids: Ids of the policies; known ones are skipped.
             rows: ``[len(policy_ids), size]`` parameters, if all policies are new; initial ones by default.
         """
-        new = [policy_id for policy_id in policy_ids if policy_id not in self.slots]
+        new = [policy_id for policy_id in dict.fromkeys(policy_ids) if policy_id not in self.slots]
         self.ids += [""] * (len(new) - len(self.free))
         if len(self.ids) > self.capacity:
             self.flat = grow_rows(self.flat, max(2 * self.capacity, len(self.ids)))
@@ -77,10 +77,10 @@ class PolicyStack:
             self.flat[slots] = rows
         self.removed.difference_update(new)
 
-    def remove_policy(self, policy_id: str) -> None:
-        """Forgets a policy. Its slot is reused only once it is in ``free``, see ``PolicyTrainer.remove_policy``."""
-        del self.slots[policy_id]
+    def remove_policy(self, policy_id: str) -> int:
+        """Forgets a policy and returns its slot, which the caller puts into ``free`` once nobody acts with it."""
         self.removed.add(policy_id)
+        return self.slots.pop(policy_id)
 
     def logits(self, slots: np.ndarray, observations: np.ndarray) -> Tensor:
         """Returns action logits ``[P, 2]`` of the policies in ``slots`` (``int64[P]``).

@@ -43,8 +43,11 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
     if "epsilon" in (training.config.evaluation_config or ()):
         evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
     evaluating.forget_weights_version()
-    if isinstance(training.module, PolicyBank):  # an agent that returns gets a new policy here, too
-        for policy_id in training.module.removed & evaluating.module.slots.keys():
-            evaluating.module.remove_policy(policy_id)
     if evaluating.config.evaluation_force_reset_envs_before_iteration:
         evaluating.needs_reset = True
+    if isinstance(training.module, PolicyBank):  # an agent that returns gets a new policy here, too
+        live = set(evaluating.live_policies)
+        for policy_id in training.module.removed & evaluating.module.slots.keys():
+            slot = evaluating.module.remove_policy(policy_id)
+            if policy_id not in live:  # or its agent acts with the row until it leaves
+                evaluating.module.free.append(slot)

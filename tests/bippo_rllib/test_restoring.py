@@ -20,6 +20,8 @@ from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.participation_buffer import ParticipationBuffer
+from bippo_rllib.policies.actor_critic import ParameterLayout
+from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 
@@ -244,3 +246,29 @@ def test_policies_are_not_loaded_with_a_rate_out_of_range(rate, tmp_path):
     with pytest.raises(ValueError, match=f"epsilon is {rate!r}"):
         algo.load_policies(other.save_to_path(tmp_path), epsilon=rate)
     assert algo.bank.flat.equal(before[0]) and algo.sampler.get_state() == before[1]
+
+
+def test_no_slot_is_lost_with_a_policy(tmp_path):
+    """Neither where an id is given twice, nor in evaluations, nor with checkpoints that are refused."""
+    stack = PolicyStack()
+    stack.initialize(ParameterLayout(3, 2), 7)
+    stack.add_policies(["x", "y", "x"])
+    assert (stack.slots, stack.ids) == ({"x": 0, "y": 1}, ["x", "y"])
+
+    algo = config(num_workers=4, leaves_at=5, budget=EVERYBODY).build_algo()
+    steps(algo, 5)
+    algo.remove_module("worker_00")
+    rows = []
+    for _ in range(4):
+        algo.evaluate()  # in which the worker is back
+        rows.append(len(algo.eval_env_runner.module.ids))
+    assert rows == [4] * 4
+
+    other, picky = config(Picky, num_workers=5).build_algo(), config(Picky).build_algo()
+    steps(other, 2), steps(picky, 2)
+    path, rows = other.save_to_path(tmp_path), []
+    for _ in range(4):
+        with pytest.raises(ValueError, match="another episode is running"):
+            picky.restore_from_path(path)
+        rows.append(len(picky.bank.ids))
+    assert rows == [5] * 4 and sorted(picky.bank.slots.values()) == [0, 1, 2] and picky.bank.free == [3, 4]
