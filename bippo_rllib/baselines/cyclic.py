@@ -19,7 +19,8 @@ class Cyclic(Rule):
     Participation" (ICML 2023), arXiv:2302.03109, with groups of the size that the budget allows: in every round the
     queue is walked through from the front, clients that fit the rest of the budget are picked, and the others stay
     where they are. If the last client in the queue is picked, the walk goes on in the new order. A client that joins is
-    put behind the others; one that leaves stays in the queue. Clients that exceed the whole budget are ignored.
+    put behind the others; one that leaves, or that costs more than the whole budget of a round, stays where it is until
+    it has had its turn, also when the others begin a new order. A round that can afford nobody changes nothing.
 
     So a round may leave budget unspent, if all clients that would still fit have had their turn.
 
@@ -40,8 +41,10 @@ class Cyclic(Rule):
         known = {*self._waiting, *self._had_a_turn}
         self._waiting += self._shuffled([client for client in clients if client not in known])
         picked = self._walk(index_of, costs, budget, [])
-        if index_of.keys().isdisjoint(self._waiting):
-            self._waiting, self._had_a_turn = self._shuffled(clients), []
+        if index_of and index_of.keys().isdisjoint(self._waiting):  # all who could be picked have had their turn
+            missed = dict.fromkeys(self._waiting)  # away, or too dear in this round: still first once they are back
+            self._waiting = [*missed, *self._shuffled([client for client in clients if client not in missed])]
+            self._had_a_turn = []
             picked = self._walk(index_of, costs, budget, picked)
         return picked
 

@@ -78,3 +78,26 @@ def test_orders_are_random_and_go_on_where_they_were_saved():
 def test_no_client_waits_for_one_that_no_budget_can_afford(budget):
     assert rounds_of(Cyclic(0), {"a": 1.0, "b": np.inf}, budget, 3) == [[], [], []]
     assert rounds_of(Cyclic(0), {"a": 0.2, "b": np.inf}, 0.5, 3) == [["a"], ["a"], ["a"]]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("nothing", [0.0, 0.5])
+def test_a_round_that_affords_nobody_gives_no_second_turns(seed, nothing):
+    rule, costs = Cyclic(seed), dict.fromkeys("abcd", 1.0)
+    first = rounds_of(rule, costs, 2.0, 1)[0]
+    assert rounds_of(rule, costs, nothing, 3) == [[], [], []]
+    assert sorted(first + rounds_of(rule, costs, 2.0, 1)[0]) == list("abcd")
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("cost", [None, 9.0])
+def test_who_could_not_be_picked_when_an_order_began_is_first_once_it_can(seed, cost):
+    """It is away, or costs too much, while the others begin several orders."""
+    rule, costs = Cyclic(seed), dict.fromkeys("abc", 1.0)
+    rule.set_state({**rule.get_state(), "waiting": ["a", "x", "b", "c"]})
+    missing = costs if cost is None else {**costs, "x": cost}
+    turns = Counter(client for picked in rounds_of(rule, missing, 1.0, 7) for client in picked)
+    assert sorted(turns) == list("abc")
+    assert rounds_of(rule, {**costs, "x": 1.0}, 1.0, 1) == [["x"]]
+    later = rounds_of(rule, {**costs, "x": 1.0}, 1.0, 2)
+    assert ["x"] not in later  # and then it waits as the others do
