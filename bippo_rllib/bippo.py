@@ -37,6 +37,7 @@ from bippo_rllib.runners.evaluation import global_generators_kept, prepare_evalu
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
 from bippo_rllib.selection.budget_sampler import BudgetSampler, checked_rate
 from bippo_rllib.selection.metrics import SELECTION
+from bippo_rllib.setting_error import SettingError
 
 
 class Bippo(LateEvaluationPPO):
@@ -152,7 +153,12 @@ class Bippo(LateEvaluationPPO):
 
         Returns:
             The folder, an absolute path.
+
+        Raises:
+            SettingError: For ``use_msgpack=True``: ``restore_from_path`` reads pickles only.
         """
+        if kwargs.get("use_msgpack"):
+            raise SettingError("use_msgpack", True, "it must be False: restore_from_path reads pickles only")
         path = absolute(path, filesystem)
         if path is not None:
             path, filesystem = located(path, filesystem)

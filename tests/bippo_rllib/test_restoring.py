@@ -24,6 +24,7 @@ from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
+from bippo_rllib.setting_error import SettingError
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
@@ -272,3 +273,11 @@ def test_no_slot_is_lost_with_a_policy(tmp_path):
             picky.restore_from_path(path)
         rows.append(len(picky.bank.ids))
     assert rows == [5] * 4 and sorted(picky.bank.slots.values()) == [0, 1, 2] and picky.bank.free == [3, 4]
+
+
+def test_a_checkpoint_that_could_not_be_restored_is_not_written(tmp_path):
+    algo = config().build_algo()
+    with pytest.raises(SettingError, match=r"^use_msgpack is True; it must be False"):
+        algo.save_to_path(tmp_path / "checkpoint", use_msgpack=True)
+    assert not (tmp_path / "checkpoint").exists()
+    assert Bippo.from_checkpoint(algo.save_to_path(tmp_path / "checkpoint", use_msgpack=False)).training_iteration == 0
