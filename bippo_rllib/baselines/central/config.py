@@ -15,6 +15,7 @@ from bippo_rllib.baselines.central.learner import CentralLearner
 from bippo_rllib.baselines.central.policy import CentralPolicy
 from bippo_rllib.config import BippoConfig
 from bippo_rllib.policies.agents import CENTRAL, policy_of
+from bippo_rllib.setting_error import SettingError
 
 
 def central_policy_of(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
@@ -57,20 +58,17 @@ class CentralPPOConfig(BippoConfig):
         """Overrides ``BippoConfig.validate`` to require the central policy and a central env runner.
 
         Raises:
-            ValueError: Naming the setting, its value and the remedy.
+            SettingError: Naming the setting, its value and the remedy.
         """
         super().validate()
         if set(self.policies) != {CENTRAL} or self.policy_mapping_fn is not central_policy_of:
-            raise ValueError(f"policies are {sorted(self.policies)}; CentralPPOConfig has the one policy {CENTRAL!r}")
+            raise SettingError("policies", sorted(self.policies), f"CentralPPOConfig has the one policy {CENTRAL!r}")
         if not issubclass(self.env_runner_cls, CentralEnvRunner):
-            raise ValueError(
-                f"env_runner_cls is {self.env_runner_cls.__name__}; the central network sees all agents in one pass, "
-                "which needs CentralEnvRunner"
-            )
-        if not isinstance(self.shared_observations, int) or self.shared_observations < 0:
-            raise ValueError(
-                f"shared_observations is {self.shared_observations!r}; it must be an integer of at least 0"
-            )
+            needs = "the central network sees all agents in one pass, which needs CentralEnvRunner"
+            raise SettingError("env_runner_cls", self.env_runner_cls.__name__, needs)
+        shared = self.shared_observations
+        if isinstance(shared, bool) or not isinstance(shared, int) or shared < 0:
+            raise SettingError("shared_observations", shared, "it must be an integer of at least 0")
 
     def get_default_learner_class(self) -> type:
         """Returns ``CentralLearner``."""

@@ -15,6 +15,7 @@ from bippo_rllib.learning.adam import StackedAdam
 from bippo_rllib.learning.ppo_update import PPOSettings, update_policies
 from bippo_rllib.policies.actor_critic import ParameterLayout, actor_logits, initial_parameters
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
+from bippo_rllib.setting_error import SettingError
 
 CLIENTS, OBS_DIM, HIDDEN = 4, 5, 128
 LAYOUT = ParameterLayout(1 + 4 * CLIENTS, HIDDEN, num_actions=CLIENTS)
@@ -194,17 +195,21 @@ def test_it_learns_which_client_pays(ray_session):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "field", "message"),
     [
-        (lambda c: c.multi_agent(policies={"a"}), "has the one policy 'central'"),
-        (lambda c: c.training(shared_observations=-1), "shared_observations is -1"),
-        (lambda c: c.env_runners(env_runner_cls=EpisodeEnvRunner), "one pass"),
+        (lambda c: c.multi_agent(policies={"a"}), "policies", r"is \['a'\]; .* has the one policy 'central'"),
+        *(
+            (lambda c, bad=bad: c.training(shared_observations=bad), "shared_observations", "an integer of at least 0")
+            for bad in (-1, True, 1.0, "1", None)
+        ),
+        (lambda c: c.env_runners(env_runner_cls=EpisodeEnvRunner), "env_runner_cls", "'EpisodeEnvRunner'; .*one pass"),
     ],
 )
-def test_what_it_cannot_do_is_refused(change, message):
+def test_what_it_cannot_do_is_refused(change, field, message):
     config = change(build())
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SettingError, match=message) as error:
         config.validate()
+    assert error.value.field == field and str(error.value).startswith(f"{field} is ")
 
 
 def test_policies_are_not_added_to_it(ray_session):
