@@ -51,8 +51,8 @@ class ClientSelector:
 
     def __init__(self, parts: SelectorParts) -> None:
         self._parts = parts
-        #: The ``suggestions`` that the latest ``select`` picked by; empty before the first one, and not saved.
-        self.last_suggestions: dict[Any, float] = {}
+        #: The ``scores`` that the latest ``select`` picked by; empty before the first one, and not saved.
+        self.last_scores: dict[Any, float] = {}
 
     @classmethod
     def load(
@@ -174,8 +174,11 @@ class ClientSelector:
         if last is not None:
             last.remove(policy_id)
 
-    def suggestions(self, reports: Reports, budget_j: float) -> dict[Any, float]:
-        """Returns the scores that ``select`` would pick by: each client's P(participate), adjusted by a prior if any.
+    def scores(self, reports: Reports, budget_j: float) -> dict[Any, float]:
+        """Returns what ``select`` would pick by: each client's score.
+
+        It is the suggestion of the client's policy, P(participate), adjusted by a prior if there is one, or what a
+        ranking puts in its place, such as the loss; ``-inf`` if that leaves the client out.
 
         Neither learns nor records anything. Arguments and errors are as in ``select``.
         """
@@ -215,7 +218,7 @@ class ClientSelector:
             logger.log(level, "no policies yet, so fresh ones, for %s", ", ".join(new))
         take_over(parts.trainer, changed)
         parts.prior, parts.matching, parts.ranking = prediction.prior, prediction.matching, prediction.ranking
-        self.last_suggestions = dict(zip(observed.clients, prediction.scores.tolist(), strict=True))
+        self.last_scores = dict(zip(observed.clients, prediction.scores.tolist(), strict=True))
         parts.largest = observed.largest
         parts.last = LastRound(
             policy_ids=observed.ids,

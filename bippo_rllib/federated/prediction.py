@@ -20,7 +20,7 @@ from bippo_rllib.selection.update_matching import UpdateMatching
 
 @dataclass(frozen=True)
 class Prediction:
-    """Suggestions of N policies, and the scores after adjustments."""
+    """What N policies suggest, and the scores that a prior or a ranking makes of it."""
 
     log_probs: np.ndarray  #: ``float32[N]`` log pi(participate | s)
     scores: np.ndarray  #: ``[N]`` what the sampler picks by
@@ -30,7 +30,7 @@ class Prediction:
 
 
 def predict(parts: SelectorParts, changed: PolicyTrainer, observed: Observed) -> Prediction:
-    """Computes the suggestions of the policies or of a ranking, adjusted by the prior, and prepares the set score.
+    """Computes the scores, policies' suggestions adjusted by the prior or a ranking's, and prepares the set score.
 
     Args:
         parts: The selector; unchanged.

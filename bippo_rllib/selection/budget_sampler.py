@@ -109,8 +109,8 @@ class BudgetSampler:
         """Selects clients for one round.
 
         Args:
-            scores: ``[N]`` participation suggestions; any order-preserving score will do, ``-inf`` for a client that
-                is no candidate. ``stochastic`` needs the others finite and at least 0, ``odds`` in [0, 1].
+            scores: ``[N]`` such as participation suggestions; any order-preserving score will do, ``-inf`` for a client
+                that is no candidate. ``stochastic`` needs the others finite and at least 0, ``odds`` in [0, 1].
             costs: ``[N]`` cost of each client in the unit of the budget, at least 0. A client of infinite cost is
                 never picked.
             budget: What the round may spend in all, at least 0; ``math.inf`` lifts the limit.

@@ -15,13 +15,11 @@ SELECTION = "selection"
 REDUCE = "reduce_selection_metrics"
 
 
-def selection_metrics(
-    suggestions: np.ndarray, costs: np.ndarray, budget: float, selected: np.ndarray
-) -> dict[str, float]:
+def selection_metrics(scores: np.ndarray, costs: np.ndarray, budget: float, selected: np.ndarray) -> dict[str, float]:
     """Computes the metrics of one step's selection.
 
     Args:
-        suggestions: ``[N]`` as the sampler gets them, ``-inf`` for an agent that is no candidate.
+        scores: ``[N]`` what the sampler picks by, ``-inf`` for an agent that is no candidate.
         costs: ``[N]`` cost of each agent, in the environment's unit.
         budget: Budget of the step, in the same unit.
         selected: ``int[K]`` indices of the selected agents.
@@ -30,7 +28,7 @@ def selection_metrics(
         Name -> value; NaN where a value is undefined, such as the share of a budget of 0 or infinity.
     """
     spent = float(costs[selected].sum())
-    finite = suggestions[np.isfinite(suggestions)].astype(np.float64)
+    finite = scores[np.isfinite(scores)].astype(np.float64)
     return {
         "num_agents": float(len(costs)),
         "num_selected": float(len(selected)),
@@ -38,7 +36,7 @@ def selection_metrics(
         "budget": float(budget),
         "budget_share": spent / budget if 0.0 < budget < math.inf else math.nan,
         **{
-            f"suggestion_{name}": float(getattr(finite, name)()) if finite.size else math.nan
+            f"score_{name}": float(getattr(finite, name)()) if finite.size else math.nan
             for name in ("std", "min", "max")
         },
     }

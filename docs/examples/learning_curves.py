@@ -16,7 +16,7 @@ TAGS = (
     "learning/reward",
     "learning/advantage_mean",
     "learning/clip_fraction_mean",
-    "selection/suggestion_std",
+    "selection/score_std",
     "selection/trained/noisy",
     "accuracy/mean_accuracy_last_10",
 )

@@ -26,10 +26,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 _GROUP_OF = {key: group for group, keys in GROUPS.items() for key in keys}
 
-#: Replacements of a key's beginning; the first that matches counts. Beside suggestions, ``env_runners/selection``
+#: Replacements of a key's beginning; the first that matches counts. Beside scores, ``env_runners/selection``
 #: repeats the row's numbers.
 _PREFIXES: Mapping[str, str] = {
-    "env_runners/selection/suggestion_": "selection/suggestion_",
+    "env_runners/selection/score_": "selection/score_",
     "env_runners/selection/": "",
     f"{TRAINED_BY_KIND}/": "selection/trained/",
     "learners/__all_modules__/": "learning/",

@@ -26,7 +26,7 @@ def check_selector(selector: ClientSelector, *, learns: bool) -> None:
     """
     report = ClientReport(accuracy=0.5, num_samples=1, cost_j=0.0, loss=1.0 if selector.needs_loss else None)
     try:
-        selector.suggestions(dict.fromkeys(selector.policy_ids[:1] or ["client_000"], report), 0.0)
+        selector.scores(dict.fromkeys(selector.policy_ids[:1] or ["client_000"], report), 0.0)
     except ValueError as error:
         raise ValueError(f"nodes report accuracy, loss, samples and cost; the selector needs more: {error}") from error
     if selector.profile_size is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: The entries of a record.
-FIELDS = ("round", "client", "cost_j", "accuracy", "suggestion", "selected", "trained", "effect")
+FIELDS = ("round", "client", "cost_j", "accuracy", "score", "selected", "trained", "effect")
 
 Record = dict[str, Any]
 
@@ -26,7 +26,8 @@ class History(Sequence[Record]):
     - ``client``: its id, as text unless it is a whole number;
     - ``cost_j``: joules that training it in this round costs;
     - ``accuracy``: of the model after the round; None if the client did not evaluate it;
-    - ``suggestion``: what the selector picked by; None in round 0, and if a ranking left it out;
+    - ``score``: what the selector picked by, see ``ClientSelector.scores``; None in round 0, and where a ranking left
+      the client out;
     - ``selected``, ``trained``: whether it was sent the training, and whether its reply was averaged;
     - ``effect``: on the mean accuracy; None where it was not measured.
 
@@ -53,7 +54,7 @@ class History(Sequence[Record]):
         import pandas as pd  # needed only here
 
         table = pd.DataFrame(self._records, columns=list(FIELDS))
-        return table.astype(dict.fromkeys(("cost_j", "accuracy", "suggestion", "effect"), float))  # None becomes NaN
+        return table.astype(dict.fromkeys(("cost_j", "accuracy", "score", "effect"), float))  # None becomes NaN
 
     @property
     def size(self) -> int:

@@ -47,7 +47,7 @@ class Round:
         number: Counted from 1.
         arrays: The model before the round.
         reports: What the selector went by.
-        suggestions: Of the selector, by client.
+        scores: What the selector picked by, by client.
         selected: Clients that the training was sent to.
         trained: Clients whose training counted.
         coalitions: Makes the models of some of them, if effects are learned from.
@@ -58,7 +58,7 @@ class Round:
     number: int
     arrays: ArrayRecord
     reports: dict[Any, ClientReport] = field(default_factory=dict)
-    suggestions: Mapping[Any, float] = field(default_factory=dict)
+    scores: Mapping[Any, float] = field(default_factory=dict)
     selected: list[Any] = field(default_factory=list)
     trained: list[Any] = field(default_factory=list)
     coalitions: CoalitionModels | None = None
@@ -78,7 +78,7 @@ class Round:
                 "client": client if isinstance(client, int | str) else str(client),
                 "cost_j": report.cost_j,
                 "accuracy": after.reports[client].accuracy if client in after.reports else None,
-                "suggestion": _finite(self.suggestions.get(client)),
+                "score": _finite(self.scores.get(client)),
                 "selected": client in self.selected,
                 "trained": client in self.trained,
                 "effect": effects.get(client),
@@ -87,9 +87,9 @@ class Round:
         ]
 
 
-def _finite(suggestion: float | None) -> float | None:
-    """JSON has no infinity, by which a ranking marks clients that are no candidates."""
-    return suggestion if suggestion is not None and math.isfinite(suggestion) else None
+def _finite(score: float | None) -> float | None:
+    """Returns the score; None for infinity, which JSON lacks and by which rankings mark who is no candidate."""
+    return score if score is not None and math.isfinite(score) else None
 
 
 @dataclass

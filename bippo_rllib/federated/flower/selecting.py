@@ -39,7 +39,7 @@ def select(selector: ClientSelector, limits: Limits, latest: NodeReports, now: R
     # Without reports no client is known to have left; the selector would forget the round before.
     if now.reports:
         chosen = selector.select(now.reports, budget_j)
-        now.suggestions = selector.last_suggestions
+        now.scores = selector.last_scores
         now.profiles = {client: profile for client, profile in now.profiles.items() if client not in now.reports}
     if not chosen and (reason := no_client_trains(now.reports, budget_j)):
         logger.warning("round %d trains no client: %s; the model stays as it was", now.number, reason)

@@ -173,7 +173,7 @@ assert not slow & sys.modules.keys(), slow & sys.modules.keys()
 
 def picks_of(algo):
     """Of the next step, without exploring."""
-    scores = ClientSelector.load(algo.save_to_path()).suggestions(observed(algo), 3.0)
+    scores = ClientSelector.load(algo.save_to_path()).scores(observed(algo), 3.0)
     algo.env_runner.sample(num_timesteps=1, explore=False)
     chosen = [agent for agent, action in algo.parallel_env.last_actions.items() if action]
     return sorted(chosen, key=lambda agent: -scores[agent])
@@ -250,8 +250,8 @@ def test_a_new_client_gets_the_policy_that_training_would_give_it(trained, tmp_p
     selector, reports = ClientSelector.load(trial), observed(algo)
     late = {**reports, "late": reports["worker_00"], "worker_03#2": reports["worker_03"]}
     del late["worker_03"]  # it returned
-    alike = selector.suggestions(reports, 3.0)["worker_03"]
-    assert selector.suggestions(late, 3.0)["worker_03#2"] == alike and selector.policy_ids[6:] == []
+    alike = selector.scores(reports, 3.0)["worker_03"]
+    assert selector.scores(late, 3.0)["worker_03#2"] == alike and selector.policy_ids[6:] == []
     selector.add("late")
     assert selector.policy_ids[6:] == ["late"]
     algo.add_module("late")
@@ -355,7 +355,7 @@ def test_a_round_of_no_reports_selects_nobody(trained):
     workers = ClientSelector.load(trained[1])
     with pytest.raises(ValueError, match="trained on 3 numbers; each report needs them as its observation"):
         workers.select(report_fields(), 1.0)
-    assert workers.select({}, 1.0) == [] and workers.suggestions({}, 1.0) == {}
+    assert workers.select({}, 1.0) == [] and workers.scores({}, 1.0) == {}
     with pytest.raises(ValueError, match=r"\['worker_00'\] cannot have trained"):
         workers.update(["worker_00"], rewards=1.0)
 
@@ -403,7 +403,7 @@ def test_the_examples_of_the_page_run(federated, tmp_path, monkeypatch, caplog):
     assert names["selector"].policy_ids == sorted(names["reports"]) and names["profile"].shape == (64,)
     again._parts.prior = None
     seen = {"client_000": {"observation": names["observation"][0], "cost_j": 1.0}}
-    assert again.suggestions(seen, 1.0) == pytest.approx({"client_000": names["probability"]}, abs=1e-6)
+    assert again.scores(seen, 1.0) == pytest.approx({"client_000": names["probability"]}, abs=1e-6)
 
 
 def test_a_score_that_is_none_names_its_client(federated):

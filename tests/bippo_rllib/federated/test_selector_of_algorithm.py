@@ -74,7 +74,7 @@ def test_a_priors_records_go_on_whatever_the_names_of_policies_and_the_unit(ray_
     chosen = selector.select(reports, 3.0)
     assert chosen and selector._parts.prior.record.get_state()["counts"].tolist() == [7] * 5
     assert sorted(chosen) == sorted(map(name, picks_of_next_step(algo)))
-    assert selector.suggestions(reports, 3.0).keys() == set(selector.policy_ids)
+    assert selector.scores(reports, 3.0).keys() == set(selector.policy_ids)
 
 
 def by_hand(key="reading", **kwargs):

@@ -150,7 +150,7 @@ def test_a_refused_addition_or_removal_changes_nothing(client):
     assert bits(selector) == before
 
 
-def test_suggestions_are_those_of_the_update_that_select_will_make_and_write_nowhere():
+def test_scores_are_those_of_the_update_that_select_will_make_and_write_nowhere():
     """All arrays may be read-only meanwhile."""
     selector, unchanged = toy_selector(), set()
     for number in range(4):  # of which every other one fills a batch
@@ -160,17 +160,17 @@ def test_suggestions_are_those_of_the_update_that_select_will_make_and_write_now
         arrays = [a for a in [parts.last.rewards, *vars(parts.trainer.buffer).values()] if isinstance(a, np.ndarray)]
         for array in arrays:
             array.flags.writeable = False
-        seen = selector.suggestions({**toy_reports(), "new": toy_reports()["client_000"]}, 2.0)
+        seen = selector.scores({**toy_reports(), "new": toy_reports()["client_000"]}, 2.0)
         assert list(seen) == [*toy_reports(), "new"] and bits(selector) == before
         for array in arrays:
             array.flags.writeable = True
-        seen, twin, learned = selector.suggestions(toy_reports(), 2.0), copy.deepcopy(selector), copy.deepcopy(selector)
+        seen, twin, learned = selector.scores(toy_reports(), 2.0), copy.deepcopy(selector), copy.deepcopy(selector)
         twin.select(toy_reports(), 2.0)
         weights = twin._parts.trainer.policies.flat
         unchanged.add(weights.equal(parts.trainer.policies.flat))
         learned._parts.trainer.policies.flat[:] = weights
         learned._parts.last.rewards[:] = math.nan
-        assert learned.suggestions(toy_reports(), 2.0) == seen
+        assert learned.scores(toy_reports(), 2.0) == seen
     assert unchanged == {True, False}
 
 

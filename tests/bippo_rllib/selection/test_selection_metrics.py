@@ -57,7 +57,7 @@ def build(config_class=BippoConfig, runner=BippoEnvRunner):
     return config.debugging(seed=7, log_level="ERROR").build_algo()
 
 
-def expected(acts: list[bool], rewards: list[float], suggestions: list[float], epsilon: float) -> dict[str, float]:
+def expected(acts: list[bool], rewards: list[float], scores: list[float], epsilon: float) -> dict[str, float]:
     spent = COSTS[-len(acts) :][acts].sum()  # the first one leaves
     return {
         "num_agents": len(acts),
@@ -65,9 +65,9 @@ def expected(acts: list[bool], rewards: list[float], suggestions: list[float], e
         "spent": spent,
         "budget": 4.0,
         "budget_share": spent / 4.0,
-        "suggestion_std": np.std(np.array(suggestions, dtype=np.float64)),
-        "suggestion_min": float(min(suggestions)),
-        "suggestion_max": float(max(suggestions)),
+        "score_std": np.std(np.array(scores, dtype=np.float64)),
+        "score_min": float(min(scores)),
+        "score_max": float(max(scores)),
         "reward": math.fsum(rewards) / len(rewards),
         **({} if math.isnan(epsilon) else {"epsilon": epsilon}),
     }
@@ -120,7 +120,7 @@ def test_what_cannot_be_said_is_nan():
         assert said == {"num_agents": 2, "num_selected": 0, "spent": 0, "budget": budget}
         assert values.keys() == expected([True], [1.0], [0.5], math.nan).keys() - {"reward"}
     values = selection_metrics(np.array([0.25, -math.inf, 0.75]), np.ones(3), 2.0, np.array([2]))
-    assert [values[f"suggestion_{name}"] for name in ("std", "min", "max")] == [0.25, 0.25, 0.75]
+    assert [values[f"score_{name}"] for name in ("std", "min", "max")] == [0.25, 0.25, 0.75]
 
 
 def test_a_step_that_pays_nobody_has_nan_and_no_value_of_an_earlier_one():

@@ -119,7 +119,7 @@ def test_an_unknown_logger_names_those_there_are(capsys) -> None:
     [
         ("epsilon", "selection/epsilon"),
         ("env_runners/selection/epsilon", ""),
-        ("env_runners/selection/suggestion_std", "selection/suggestion_std"),
+        ("env_runners/selection/score_std", "selection/score_std"),
         ("learners/__all_modules__/clip_fraction_mean", "learning/clip_fraction_mean"),
         ("learners/client_003/advantage", "learning/client_003/advantage"),
         ("trained_by_kind/noisy", "selection/trained/noisy"),

@@ -58,7 +58,7 @@ def reports_at(accuracy):
 def test_the_selector_learns_as_if_it_was_updated_by_hand(learn, reward):
     by_hand, inside = (selector(prior="accuracy", reward=Reward(reward)) for _ in range(2))
     result = run(BudgetedStrategy(FedAvg(), inside, BUDGET_J, learn=learn), Nodes(), rounds=4)
-    mean, untrained = 0.25, by_hand.suggestions(reports_at(0.25), BUDGET_J)
+    mean, untrained = 0.25, by_hand.scores(reports_at(0.25), BUDGET_J)
     for server_round in range(1, 5):
         chosen = by_hand.select(reports_at(mean), BUDGET_J)
         own = {name: TRAINED_WEIGHT[NAMES.index(name)] for name in chosen}
@@ -69,8 +69,8 @@ def test_the_selector_learns_as_if_it_was_updated_by_hand(learn, reward):
             others = {n: [w for o, w in own.items() if o != n] or [before] for n in chosen}
             by_hand.update(chosen, effects={n: mean - float(np.mean(o)) for n, o in others.items()})
         assert result.evaluate_metrics_clientapp[server_round]["accuracy"] == pytest.approx(mean)
-    learned = by_hand.suggestions(reports_at(0.25), BUDGET_J)
-    assert inside.suggestions(reports_at(0.25), BUDGET_J) == pytest.approx(learned) and learned != untrained
+    learned = by_hand.scores(reports_at(0.25), BUDGET_J)
+    assert inside.scores(reports_at(0.25), BUDGET_J) == pytest.approx(learned) and learned != untrained
 
 
 class FailingTrainings(Nodes):

@@ -39,8 +39,8 @@ def test_history_is_what_happened(learn):
             weights = [TRAINED_WEIGHT[NAMES.index(client)] for client in sorted(trained)]
             assert [row["accuracy"] for row in rows] == pytest.approx([sum(weights) / len(weights)] * 6)
         assert {row["client"] for row in rows if row["effect"] is not None} == (trained if learn else set())
-        assert all(0 < row["suggestion"] < 1 for row in rows)
-    assert all(row["suggestion"] is None and not row["selected"] for row in strategy.history[:6])
+        assert all(0 < row["score"] < 1 for row in rows)
+    assert all(row["score"] is None and not row["selected"] for row in strategy.history[:6])
 
 
 def test_a_client_that_did_not_evaluate_has_no_accuracy():

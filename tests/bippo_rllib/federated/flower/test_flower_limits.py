@@ -107,10 +107,10 @@ def test_clients_are_eligible_by_what_their_nodes_send_and_the_round():
 def test_a_client_that_is_not_eligible_for_a_round_learns_from_the_one_before():
     """It has not left: else two groups that take turns would never learn anything."""
     strategy = budgeted(eligible=lambda client, metrics, server_round: server_round == 1, learn="effects")
-    fresh = selector().suggestions
+    fresh = selector().scores
     run(strategy, Nodes(), rounds=2)
     reports = {name: {"accuracy": 0.4, "num_samples": 10, "cost_j": 1.0} for name in NAMES}
-    assert strategy.selector.suggestions(reports, 3.0) != fresh(reports, 3.0)
+    assert strategy.selector.scores(reports, 3.0) != fresh(reports, 3.0)
 
 
 def test_a_function_that_fails_for_a_client_costs_that_client_its_round(caplog):

@@ -71,7 +71,7 @@ def outcome(strategy, nodes):
         "batteries": strategy.batteries_j,
         "history": list(strategy.history),
         "file": strategy.history.path.read_text(),
-        "selector": strategy.selector.suggestions(REPORTS, 5.0),
+        "selector": strategy.selector.scores(REPORTS, 5.0),
     }
 
 
