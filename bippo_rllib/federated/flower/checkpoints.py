@@ -90,7 +90,7 @@ class Checkpoints:
         _check_same_model(initial_arrays, arrays)
         self._history.go_on(saved.history_size)
         self._loaded = None
-        logger.info("goes on after round %d", saved.state.round)
+        logger.info("goes on after round %d", saved.state.last_round)
         return saved.state
 
 

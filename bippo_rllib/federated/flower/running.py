@@ -24,7 +24,7 @@ class RunState:
 
     Attributes:
         arrays: The model.
-        round: The latest round that is complete; 0 before the first.
+        last_round: The latest round that is complete; 0 before the first.
         latest: What the nodes reported last.
         trained: Clients whose training counted in the latest round; None before the first.
         has_model: Whether any round has made a model.
@@ -32,7 +32,7 @@ class RunState:
     """
 
     arrays: ArrayRecord
-    round: int = 0
+    last_round: int = 0
     latest: NodeReports = field(default_factory=NodeReports)
     trained: list[Any] | None = None
     has_model: bool = False
@@ -98,7 +98,7 @@ class Running:
 
     evaluations: Evaluations
     state: RunState
-    first_round: int  #: complete before it, by which Flower's own count is behind
+    rounds_before: int  #: complete before this call of ``start``; Flower counts from 1 in each
     round: Round | None = None
 
 
@@ -108,7 +108,7 @@ def first_records(evaluation: NodeReports) -> list[Record]:
     return before.records(evaluation, {})
 
 
-def renumber(result: Result, first_round: int) -> None:
+def renumber(result: Result, rounds_before: int) -> None:
     """Counts the rounds of a result from the first of the run, where Flower counts those of the call."""
     for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
-        setattr(result, name, {first_round + number: metrics for number, metrics in getattr(result, name).items()})
+        setattr(result, name, {rounds_before + number: metrics for number, metrics in getattr(result, name).items()})

@@ -55,7 +55,7 @@ class SavedRun:
         latest = self.state.latest
         values = {
             "arrays": self.state.arrays,
-            "round": self.state.round,
+            "round": self.state.last_round,
             "trained": self.state.trained,
             "has_model": self.state.has_model,
             "profiles": self.state.profiles,
@@ -113,7 +113,7 @@ def _saved_run(values: dict[str, Any], selector: ClientSelector) -> SavedRun:
     }
     state = RunState(
         arrays=values["arrays"],
-        round=values["round"],
+        last_round=values["round"],
         latest=NodeReports(reports, values["node_ids"], values["metrics"]),
         trained=values["trained"],
         has_model=values["has_model"],

@@ -123,19 +123,21 @@ class BudgetedStrategy(Strategy):
         needs_loss = self.selector.needs_loss
         evaluations = Evaluations(self.strategy, self._client_of, grid, timeout, config, needs_loss=needs_loss)
         state = self._checkpoints.start(initial_arrays)
-        run = self._run = Running(evaluations, state, state.round)
+        run = self._run = Running(evaluations, state, state.last_round)
         evaluations.latest = state.latest
-        left = max(0, num_rounds - state.round)
-        shifted = None if evaluate_fn is None else lambda number, arrays: evaluate_fn(run.first_round + number, arrays)
+        left = max(0, num_rounds - state.last_round)
+        shifted = (
+            None if evaluate_fn is None else lambda number, arrays: evaluate_fn(run.rounds_before + number, arrays)
+        )
         try:
             result = super().start(grid, state.arrays, left, timeout, train_config, config, shifted)
         finally:
             self._run = None
-        renumber(result, run.first_round)
+        renumber(result, run.rounds_before)
         if not run.state.has_model:
             logger.warning("no round made a model; result.arrays is the initial one")
-        if state.round and not left:
-            complete = f"the saved run has {state.round} rounds, and num_rounds is {num_rounds}"
+        if state.last_round and not left:
+            complete = f"the saved run has {state.last_round} rounds, and num_rounds is {num_rounds}"
             logger.warning("%s: none is left; raise num_rounds, or start a new run with other files", complete)
         result.arrays = run.state.arrays
         return result
@@ -188,7 +190,7 @@ class BudgetedStrategy(Strategy):
         """
         run = self._running()
         self._checkpoints.open_round()
-        now = run.round = Round(run.first_round + server_round, arrays, profiles=run.state.profiles)
+        now = run.round = Round(run.rounds_before + server_round, arrays, profiles=run.state.profiles)
         nodes = self._nodes_with_reports(run, now, grid)
         limits = Limits(self.budget_j, self.batteries_j, self._eligible)
         chosen = select(self.selector, limits, run.evaluations.latest, now)
@@ -242,7 +244,7 @@ class BudgetedStrategy(Strategy):
         self.history.append(now.records(evaluation, effects))
         run.state = RunState(
             arrays=now.arrays if now.made is None else now.made,
-            round=now.number,
+            last_round=now.number,
             latest=run.evaluations.latest,
             trained=now.trained,
             has_model=run.state.has_model or now.made is not None,

@@ -97,7 +97,7 @@ def test_wherever_a_run_is_killed_it_goes_on_as_if_it_had_not_been(tmp_path, nam
             continue
         strategy = budgeted(folder, name, learn=learn)
         strategy.load(folder / "run.safetensors")
-        resumed_after.add(strategy._checkpoints._loaded.state.round)
+        resumed_after.add(strategy._checkpoints._loaded.state.last_round)
         assert outcome(strategy, MortalNodes()) == whole
     assert resumed_after == {1, 2}
 
