@@ -29,7 +29,7 @@ class InfoRanking(SuggestionConnector):
         input_observation_space: See ``ConnectorV2``.
         input_action_space: See ``ConnectorV2``.
         score_key: Info key to rank by; a finite number in every info.
-        highest: Whether the highest comes first; else the lowest.
+        highest_first: Whether the highest comes first; else the lowest.
         candidates: Size of the candidate set; None makes every agent a candidate and draws nothing.
         size_key: Info key of the agent's data size, to which its chance of being drawn is proportional.
         seed: Seed of the generator of the draws.
@@ -40,14 +40,14 @@ class InfoRanking(SuggestionConnector):
         input_observation_space: gym.Space | None = None,
         input_action_space: gym.Space | None = None,
         score_key: str = "loss",
-        highest: bool = True,
+        highest_first: bool = True,
         candidates: int | None = None,
         size_key: str = "num_samples",
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(input_observation_space, input_action_space)
         self.score_key, self._size_key = score_key, size_key
-        self.highest_first = highest
+        self.highest_first = highest_first
         self.candidates = candidates
         self._rng = new_generator(seed)
 

@@ -80,7 +80,7 @@ def new_ranking(config: AlgorithmConfig) -> InfoRanking | None:
         return None
     return InfoRanking(
         score_key=config.score_key,
-        highest=config.highest_first,
+        highest_first=config.highest_first,
         candidates=config.candidates,
         size_key=config.size_key,
         seed=seed_for(config.seed, "candidates"),

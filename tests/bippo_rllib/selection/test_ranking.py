@@ -25,7 +25,9 @@ COSTS = [2.0, 3.0, 2.0, 4.0, 1.0]
 # Made once: RLlib's constructor of a connector walks the whole stack.
 GREEDY = BudgetSamplerConnector(BudgetSampler("greedy", seed=0))
 RANKINGS = {
-    (highest, count): InfoRanking(highest=highest, candidates=count) for highest in (True, False) for count in (None, 9)
+    (highest, count): InfoRanking(highest_first=highest, candidates=count)
+    for highest in (True, False)
+    for count in (None, 9)
 }
 
 
@@ -60,7 +62,7 @@ def selection(ranking, infos):
         # Losses fall from dan (cost 4) over bob (3, no longer fits into 6) to cat (2): 4 + 2 = 6, nothing is left.
         (InfoRanking(score_key="loss"), {"dan", "cat"}),
         # Accuracies rise from bob (3) over cat (2) to dan (4, does not fit), ann (2, neither), eve (1): 3 + 2 + 1 = 6.
-        (InfoRanking(score_key="accuracy", highest=False), {"bob", "cat", "eve"}),
+        (InfoRanking(score_key="accuracy", highest_first=False), {"bob", "cat", "eve"}),
     ],
 )
 def test_hand_computed_selections(ranking, selected):
@@ -132,7 +134,7 @@ def test_log_probs_are_the_policys_own_whatever_the_scores():
         ({}, {"loss": None}, r"info of 'bob' has no 'loss' \(found: accuracy, budget.*score_key"),
         ({"candidates": 2}, {"num_samples": None}, "info of 'bob' has no 'num_samples' .*size_key"),
         ({}, {"loss": math.nan}, "info of 'bob' has 'loss' = nan.*score_key"),
-        ({"highest": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
+        ({"highest_first": False}, {"loss": math.inf}, "info of 'bob' has 'loss' = inf"),
         ({"candidates": 2}, {"num_samples": -3}, r"data size is -3\.0"),
     ],
 )
