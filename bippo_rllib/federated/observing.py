@@ -41,31 +41,7 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
     clients, ids = _in_order(reports)
     costs_j = numbers(reports, clients, "cost_j", COST_J)
     trained = _trained(parts.last, ids, flags(reports, clients, "trained"))
-    given, size = entries(reports, clients, "observation"), len(parts.observation_high)
-    accuracies, largest = np.full(len(clients), np.nan), parts.largest
-    if any(observation is not None for observation in given):
-        if parts.reward is not None:
-            accuracies = numbers(reports, clients, "accuracy", ACCURACY, optional=True)
-        rows = [checked_vector(c, o, "observation", size) for c, o in zip(clients, given, strict=True)]
-        observations = np.stack(rows).astype(np.float32)
-    elif not clients:
-        observations = np.empty((0, size), dtype=np.float32)
-    elif size != shared("rules.observation").OBSERVATION_SIZE:
-        raise ValueError(f"the policies were trained on {size} numbers; each report needs them as its observation")
-    else:
-        accuracies = numbers(reports, clients, "accuracy", ACCURACY)
-        num_samples = numbers(reports, clients, "num_samples", NUM_SAMPLES)
-        largest = max(largest, float(num_samples.max()))
-        observations = shared("rules.observation").observation_rows(
-            accuracies,
-            num_samples,
-            costs_j,
-            trained,
-            mean_accuracy=float(np.mean(accuracies)),
-            most_samples=largest,
-            budget_j=budget_j,
-            high=parts.observation_high,
-        )
+    observations, accuracies, largest = _observations(parts, reports, clients, costs_j, trained, budget_j)
     candidates = np.array([flag is not False for flag in flags(reports, clients, "candidate")], dtype=bool)
     return Observed(
         reports=reports,
@@ -81,6 +57,55 @@ def observe(parts: SelectorParts, reports: Reports, budget_j: float) -> Observed
         prior_reports=None if parts.prior is None else numbers(reports, clients, parts.prior.key),
         updates=_updates(parts, reports, clients),
     )
+
+
+def _observations(
+    parts: SelectorParts,
+    reports: Reports,
+    clients: Sequence[Hashable],
+    costs_j: np.ndarray,
+    trained: np.ndarray,
+    budget_j: float,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Returns what policies observe, as reported or, where nothing is, made of the reports as in the environment.
+
+    Args:
+        parts: The selector.
+        reports: The reports of N clients.
+        clients: They, in the order of training.
+        costs_j: ``float64[N]``
+        trained: ``bool[N]``, who trained in the last round.
+        budget_j: Budget of the round.
+
+    Returns:
+        ``float32[N, obs_dim]`` observations, ``float64[N]`` accuracies, NaN where none is known, and the largest number
+        of samples that any client has reported so far.
+    """
+    given, size = entries(reports, clients, "observation"), len(parts.observation_high)
+    if any(observation is not None for observation in given):
+        accuracies = np.full(len(clients), np.nan)
+        if parts.reward is not None:
+            accuracies = numbers(reports, clients, "accuracy", ACCURACY, optional=True)
+        rows = [checked_vector(c, o, "observation", size) for c, o in zip(clients, given, strict=True)]
+        return np.stack(rows).astype(np.float32), accuracies, parts.largest
+    if not clients:
+        return np.empty((0, size), dtype=np.float32), np.empty(0), parts.largest
+    if size != shared("rules.observation").OBSERVATION_SIZE:
+        raise ValueError(f"the policies were trained on {size} numbers; each report needs them as its observation")
+    accuracies = numbers(reports, clients, "accuracy", ACCURACY)
+    num_samples = numbers(reports, clients, "num_samples", NUM_SAMPLES)
+    largest = max(parts.largest, float(num_samples.max()))
+    observations = shared("rules.observation").observation_rows(
+        accuracies,
+        num_samples,
+        costs_j,
+        trained,
+        mean_accuracy=float(np.mean(accuracies)),
+        most_samples=largest,
+        budget_j=budget_j,
+        high=parts.observation_high,
+    )
+    return observations, accuracies, largest
 
 
 def _in_order(reports: Reports) -> tuple[list[Any], list[str]]:

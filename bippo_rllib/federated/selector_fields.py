@@ -179,19 +179,7 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
             f"a policy of {size} parameters and a batch of {batch} takes more than {MOST_NUMBERS} numbers; "
             "train smaller ones"
         )
-    fields = {name: ArrayField("F32", (num, *shape)) for name, shape in layout.shapes.items()}
-    fields |= {
-        "observation_high": ArrayField("F32", (obs_dim,), finite=False),
-        "adam.exp_avg": ArrayField("F32", (num, size)),
-        "adam.exp_avg_sq": ArrayField("F32", (num, size), 0.0),
-        "adam.steps": ArrayField("I64", (num,), 0, 2**53),
-        "buffer._counts": ArrayField("I64", (num,), 0, batch - 1),
-        "buffer._observations": ArrayField("F32", (num, batch, obs_dim)),
-        "buffer._next_observations": ArrayField("F32", (num, batch, obs_dim)),
-        "buffer._log_probs": ArrayField("F32", (num, batch), high=0.0),
-        "buffer._rewards": ArrayField("F32", (num, batch)),
-        "buffer._ends": ArrayField("BOOL", (num, batch)),
-    }
+    fields = _policy_arrays(layout, num, batch)
     if record["prior"] is not None:
         clients = len(record["prior"]["clients"])
         fields["prior.sums"] = ArrayField("F64", (clients,), 0.0)
@@ -206,14 +194,38 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
         fields["oort.rounds"] = ArrayField("I64", (clients,), 1, max(1, record["oort"]["round"]))
         fields["oort.history"] = ArrayField("F64", (record["oort"]["num_history"],), 0.0)
     if record["last_policy_ids"] is not None:
-        last = len(record["last_policy_ids"])
-        fields["last.observations"] = ArrayField("F32", (last, obs_dim))
-        fields["last.log_probs"] = ArrayField("F32", (last,), high=0.0)
-        fields["last.accuracies"] = ArrayField("F64", (last,), 0.0, 1.0, may_lack=True)
-        fields["last.trained"] = ArrayField("BOOL", (last,))
-        fields["last.rewards"] = ArrayField("F32", (last,), may_lack=True)
-        fields["last.removed"] = ArrayField("BOOL", (last,))
+        fields |= _last_arrays(len(record["last_policy_ids"]), obs_dim)
     return fields
+
+
+def _policy_arrays(layout: ParameterLayout, num: int, batch: int) -> dict[str, ArrayField]:
+    """Returns the arrays of ``num`` policies, their moments and the participations that wait, ``batch`` of each."""
+    obs_dim = layout.obs_dim
+    return {
+        **{name: ArrayField("F32", (num, *shape)) for name, shape in layout.shapes.items()},
+        "observation_high": ArrayField("F32", (obs_dim,), finite=False),
+        "adam.exp_avg": ArrayField("F32", (num, layout.size)),
+        "adam.exp_avg_sq": ArrayField("F32", (num, layout.size), 0.0),
+        "adam.steps": ArrayField("I64", (num,), 0, 2**53),
+        "buffer._counts": ArrayField("I64", (num,), 0, batch - 1),
+        "buffer._observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer._next_observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer._log_probs": ArrayField("F32", (num, batch), high=0.0),
+        "buffer._rewards": ArrayField("F32", (num, batch)),
+        "buffer._ends": ArrayField("BOOL", (num, batch)),
+    }
+
+
+def _last_arrays(num: int, obs_dim: int) -> dict[str, ArrayField]:
+    """Returns the arrays of the last round, of ``num`` policies."""
+    return {
+        "last.observations": ArrayField("F32", (num, obs_dim)),
+        "last.log_probs": ArrayField("F32", (num,), high=0.0),
+        "last.accuracies": ArrayField("F64", (num,), 0.0, 1.0, may_lack=True),
+        "last.trained": ArrayField("BOOL", (num,)),
+        "last.rewards": ArrayField("F32", (num,), may_lack=True),
+        "last.removed": ArrayField("BOOL", (num,)),
+    }
 
 
 def check_headers(headers: Mapping[str, tuple[str, tuple[int, ...]]], fields: Mapping[str, ArrayField]) -> None:
