@@ -97,13 +97,25 @@ def checked_number(client: Hashable, value: Any, key: str, limits: tuple[float, 
     Raises:
         ValueError: If it is not finite or outside ``limits``; the message names the client and ``key``.
     """
+    try:
+        return number_within(value, key, limits)
+    except ValueError as error:
+        raise ValueError(f"{client!r} {error}") from None
+
+
+def number_within(value: Any, key: str, limits: tuple[float, float] = ANY) -> float:
+    """Returns ``value`` as a number.
+
+    Raises:
+        ValueError: If it is not finite or outside ``limits``; the message names ``key``, and goes behind who has it.
+    """
     low, high = limits
     number = _as_float(value)
     if math.isfinite(number) and low <= number <= high:
         return number
     bounds = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
     expected = f"a finite number {' and '.join(bounds)}".rstrip()
-    raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
+    raise ValueError(f"has {key} = {shown(value)}; expected {expected}")
 
 
 def checked_vector(client: Hashable, value: Any, key: str, size: int | None) -> np.ndarray:

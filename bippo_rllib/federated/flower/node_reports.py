@@ -9,7 +9,7 @@ from typing import Any
 from flwr.app import Message
 
 from bippo_rllib.federated import reports
-from bippo_rllib.federated.reports import ClientReport, check_name, checked_number
+from bippo_rllib.federated.reports import ClientReport, check_name, number_within
 from bippo_rllib.policies.agents import policy_of
 
 #: What a node puts into the MetricRecord of its reply to an evaluation. ``client-id`` may be left out, or be a name in
@@ -150,20 +150,18 @@ def _read(
     except Exception as error:  # of a user's function, whichever it is
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"has no client: {kind}{error}") from error
-    found = {key: _number(node_id, metrics[key], key) for key in keys}
+    found = {key: _number(metrics[key], key) for key in keys}
     report = ClientReport(
         accuracy=found[ACCURACY], num_samples=int(found[SAMPLES]), cost_j=found[COST], loss=found.get(LOSS)
     )
     return client, report
 
 
-def _number(node_id: int, value: Any, key: str) -> float:
+def _number(value: Any, key: str) -> float:
+    """Returns a number of a reply; raises a ValueError, without the node's name, if it is out of range."""
     if key == ACCURACY and isinstance(value, int | float) and -ROUNDING <= value <= 1.0 + ROUNDING:
         value = min(1.0, max(0.0, value))
-    try:
-        return checked_number(node_id, value, key, LIMITS[key])
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix(f"{node_id} ")) from error
+    return number_within(value, key, LIMITS[key])
 
 
 def _listed(reasons: Mapping[int, str]) -> str:
