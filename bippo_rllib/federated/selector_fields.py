@@ -207,12 +207,12 @@ def _policy_arrays(layout: ParameterLayout, num: int, batch: int) -> dict[str, A
         "adam.exp_avg": ArrayField("F32", (num, layout.size)),
         "adam.exp_avg_sq": ArrayField("F32", (num, layout.size), 0.0),
         "adam.steps": ArrayField("I64", (num,), 0, 2**53),
-        "buffer._counts": ArrayField("I64", (num,), 0, batch - 1),
-        "buffer._observations": ArrayField("F32", (num, batch, obs_dim)),
-        "buffer._next_observations": ArrayField("F32", (num, batch, obs_dim)),
-        "buffer._log_probs": ArrayField("F32", (num, batch), high=0.0),
-        "buffer._rewards": ArrayField("F32", (num, batch)),
-        "buffer._ends": ArrayField("BOOL", (num, batch)),
+        "buffer.counts": ArrayField("I64", (num,), 0, batch - 1),
+        "buffer.observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer.next_observations": ArrayField("F32", (num, batch, obs_dim)),
+        "buffer.log_probs": ArrayField("F32", (num, batch), high=0.0),
+        "buffer.rewards": ArrayField("F32", (num, batch)),
+        "buffer.ends": ArrayField("BOOL", (num, batch)),
     }
 
 

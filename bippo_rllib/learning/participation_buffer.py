@@ -46,17 +46,21 @@ class ParticipationBuffer:
 
     def __init__(self, num_policies: int, batch_size: int, obs_dim: int) -> None:
         self.batch_size = batch_size
-        self._counts = np.zeros(num_policies, dtype=np.int64)
-        self._observations = np.zeros((num_policies, batch_size, obs_dim), dtype=np.float32)
-        self._next_observations = np.zeros_like(self._observations)
-        self._log_probs = np.zeros((num_policies, batch_size), dtype=np.float32)
-        self._rewards = np.zeros_like(self._log_probs)
-        self._ends = np.zeros((num_policies, batch_size), dtype=bool)
+        steps = (num_policies, batch_size)
+        # By the names that they have in checkpoints and in a selector's file.
+        self._arrays: dict[str, np.ndarray] = {
+            "counts": np.zeros(num_policies, dtype=np.int64),
+            "observations": np.zeros((*steps, obs_dim), dtype=np.float32),
+            "next_observations": np.zeros((*steps, obs_dim), dtype=np.float32),
+            "log_probs": np.zeros(steps, dtype=np.float32),
+            "rewards": np.zeros(steps, dtype=np.float32),
+            "ends": np.zeros(steps, dtype=bool),
+        }
 
     @property
     def counts(self) -> np.ndarray:
         """Number of buffered participations of each policy, ``int64[N]``; a copy."""
-        return self._counts.copy()
+        return self._arrays["counts"].copy()
 
     def add(
         self,
@@ -71,49 +75,50 @@ class ParticipationBuffer:
         Raises:
             ValueError: If the batch of one of them is full.
         """
-        counts = self._counts[slots]
+        counts = self._arrays["counts"][slots]
         if (counts >= self.batch_size).any():
             raise ValueError("a policy's batch is full and was not taken; update it before it acts again")
-        self._observations[slots, counts] = observations
-        self._next_observations[slots, counts] = next_observations
-        self._log_probs[slots, counts] = log_probs
-        self._rewards[slots, counts] = rewards
-        self._ends[slots, counts] = False
-        self._counts[slots] = counts + 1
+        self._arrays["observations"][slots, counts] = observations
+        self._arrays["next_observations"][slots, counts] = next_observations
+        self._arrays["log_probs"][slots, counts] = log_probs
+        self._arrays["rewards"][slots, counts] = rewards
+        self._arrays["ends"][slots, counts] = False
+        self._arrays["counts"][slots] = counts + 1
 
     def end_sequences(self, slots: np.ndarray) -> None:
         """Marks the last stored step of each policy in ``slots`` as the end of its sequence."""
-        filled = slots[self._counts[slots] > 0]
-        self._ends[filled, self._counts[filled] - 1] = True
+        counts = self._arrays["counts"]
+        filled = slots[counts[slots] > 0]
+        self._arrays["ends"][filled, counts[filled] - 1] = True
 
     def take_full(self) -> ParticipationBatch | None:
         """Removes and returns all full batches, in slot order; None if there is none."""
-        slots = np.flatnonzero(self._counts == self.batch_size)
+        slots = np.flatnonzero(self._arrays["counts"] == self.batch_size)
         if slots.size == 0:
             return None
-        self._counts[slots] = 0
-        arrays = (self._observations, self._next_observations, self._log_probs, self._rewards, self._ends)
-        return ParticipationBatch(torch.from_numpy(slots), *(torch.from_numpy(array[slots]) for array in arrays))
+        steps = {name: torch.from_numpy(rows) for name, rows in self.get_state(slots).items() if name != "counts"}
+        self._arrays["counts"][slots] = 0
+        return ParticipationBatch(torch.from_numpy(slots), **steps)
 
     def clear(self, slots: np.ndarray) -> None:
         """Forgets all that is stored for the policies in ``slots``."""
-        for array in self._arrays().values():
+        for array in self._arrays.values():
             array[slots] = 0
 
     def grow(self, num_policies: int) -> None:
         """Adds empty buffers until there are ``num_policies``."""
-        for name, array in self._arrays().items():
+        for name, array in self._arrays.items():
             grown = np.zeros((num_policies, *array.shape[1:]), dtype=array.dtype)
             grown[: array.shape[0]] = array
-            setattr(self, name, grown)
+            self._arrays[name] = grown
 
     def get_state(self, slots: np.ndarray) -> dict[str, np.ndarray]:
         """Returns everything stored for the policies in ``slots`` (``int64[P]``), as arrays ``[P, ...]``."""
-        return {name: array[slots] for name, array in self._arrays().items()}
+        return {name: array[slots] for name, array in self._arrays.items()}
 
     def check_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Raises a ValueError if the state of another buffer has another batch size or observation length."""
-        for name, array in self._arrays().items():
+        for name, array in self._arrays.items():
             if state[name].shape[1:] != array.shape[1:]:
                 raise ValueError(
                     f"the checkpoint's participation buffer has shape {state[name].shape[1:]} per policy, this "
@@ -127,8 +132,5 @@ class ParticipationBuffer:
             ValueError: If the state holds another batch size or observation length. Nothing is changed then.
         """
         self.check_state(state)
-        for name, array in self._arrays().items():
+        for name, array in self._arrays.items():
             array[slots] = state[name]
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}

@@ -70,7 +70,7 @@ def ends(algo: Bippo) -> list[bool]:
     learner = algo.learner
     if hasattr(learner, "policy"):
         return learner._ends
-    return learner.buffer._ends[0, : learner.buffer.counts[0]].tolist()
+    return learner.buffer.get_state(np.array([0]))["ends"][0, : learner.buffer.counts[0]].tolist()
 
 
 def restored(algo: Bippo, folder: Path) -> Bippo:
@@ -206,7 +206,7 @@ def test_a_refused_checkpoint_leaves_the_algorithm_as_it_was(how, saved, here, m
 @pytest.mark.parametrize(
     ("make", "broken"),
     [
-        (lambda: ParticipationBuffer(2, 3, 4), {"_rewards": np.zeros((2, 9), np.float32)}),
+        (lambda: ParticipationBuffer(2, 3, 4), {"rewards": np.zeros((2, 9), np.float32)}),
         (lambda: StackedAdam(2, 3), {"exp_avg_sq": np.zeros((2, 9), np.float32)}),
     ],
 )

@@ -278,12 +278,12 @@ def test_a_client_that_left_ends_its_sequence_and_the_others_learn(trained):
         selector.update(["worker_00"], rewards=1.0)
         selector.select(reports, 3.0)
     waiting = buffer.counts
-    assert not buffer.get_state(np.array([0]))["_ends"][0, 0]
+    assert not buffer.get_state(np.array([0]))["ends"][0, 0]
     selector.update(everyone, rewards=dict.fromkeys(everyone, -1.0))
     del reports["worker_00"]
     selector.select(reports, 3.0)
     assert buffer.counts.tolist() == [1, *(1 - waiting[1:])]  # batches of two: one more waits, or an update was made
-    assert buffer.get_state(np.array([0]))["_ends"][0, 0]
+    assert buffer.get_state(np.array([0]))["ends"][0, 0]
 
 
 def report_fields(**fields):

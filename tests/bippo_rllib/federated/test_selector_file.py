@@ -166,7 +166,7 @@ def edited(good, file, change):
         (lambda record, arrays: record["last_policy_ids"].append("z"), r"last.observations is F32 of shape \[3, 5\]"),
         (lambda record, arrays: arrays["actor.0.weight"].fill(np.nan), "actor.0.weight .*not finite"),
         (lambda record, arrays: arrays["adam.exp_avg_sq"].fill(-1), "adam.exp_avg_sq has numbers"),
-        (lambda record, arrays: arrays["buffer._counts"].fill(2), "buffer._counts has numbers"),
+        (lambda record, arrays: arrays["buffer.counts"].fill(2), "buffer.counts has numbers"),
         (lambda record, arrays: arrays.update({"adam.steps": np.ones(3, np.int32)}), r"adam.steps is I32 .*I64 \[3\]"),
     ],
 )

@@ -157,7 +157,7 @@ def test_scores_are_those_of_the_update_that_select_will_make_and_write_nowhere(
         selector.select(toy_reports(), 3.0)
         selector.update(sorted(toy_reports()), rewards=float(number))
         parts, before = selector._parts, bits(selector)
-        arrays = [a for a in [parts.last.rewards, *vars(parts.trainer.buffer).values()] if isinstance(a, np.ndarray)]
+        arrays = [parts.last.rewards, *parts.trainer.buffer._arrays.values()]
         for array in arrays:
             array.flags.writeable = False
         seen = selector.scores({**toy_reports(), "new": toy_reports()["client_000"]}, 2.0)
@@ -184,7 +184,7 @@ def test_who_is_away_for_a_round_has_left_whether_or_not_anybody_is_there(tmp_pa
         selector.select(toy_reports(), 3.0)
         selector.update(everyone, rewards=1.0)
         assert selector._parts.trainer.buffer.counts[:3].tolist() == [number] * 3
-    assert not selector._parts.trainer.buffer._ends[:3, 0].any()
+    assert not selector._parts.trainer.buffer.get_state(np.arange(3))["ends"][:, 0].any()
     selector.select(reports, 3.0)
     if stored:
         selector.save(tmp_path / "file")
@@ -195,7 +195,7 @@ def test_who_is_away_for_a_round_has_left_whether_or_not_anybody_is_there(tmp_pa
         selector.update(everyone, rewards=1.0)
     selector.select(toy_reports(accuracy=0.9), 3.0)
     buffer = selector._parts.trainer.buffer
-    assert buffer.counts[:3].tolist() == [1] * 3 and buffer._ends[:3, 0].all()
+    assert buffer.counts[:3].tolist() == [1] * 3 and buffer.get_state(np.arange(3))["ends"][:, 0].all()
     assert selector._parts.last.observations[:, 4].tolist() == [0.0] * 3  # nobody trained in the round before
 
 

@@ -56,6 +56,17 @@ def test_state_round_trip_growth_and_clear():
     assert buffer.counts.tolist() == [1, 1]
 
 
+def test_a_state_has_the_arrays_of_a_file_whatever_else_a_buffer_holds():
+    buffer, slots = ParticipationBuffer(num_policies=2, batch_size=2, obs_dim=2), np.array([0, 1])
+    before = buffer.get_state(slots)
+    buffer.anything = np.zeros(7)
+    assert list(buffer.get_state(slots)) == list(before)
+    assert set(before) == {"counts", "observations", "next_observations", "log_probs", "rewards", "ends"}
+    buffer.set_state(before, slots)
+    buffer.grow(3)
+    assert buffer.anything.shape == (7,)
+
+
 def test_a_full_batch_and_a_state_of_another_batch_size_are_refused():
     buffer = ParticipationBuffer(num_policies=2, batch_size=1, obs_dim=2)
     add(buffer, [0], 1.0)
