@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.baselines.bandit import RewardRecord
@@ -27,8 +26,6 @@ class BanditSuggestions(SuggestionConnector):
         reward_key: Info key of the reward.
         gain: Factor in the formula, at least 0.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -37,11 +34,10 @@ class BanditSuggestions(SuggestionConnector):
         reward_key: str = "own_reward",
         gain: float = 3.0,
         client_of: Callable[[Any], str] = str,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
-        self.record, self._reward_key, self._gain, self._client_of = RewardRecord(), reward_key, gain, client_of
+        super().__init__()
+        self.record = self.keeps = RewardRecord()
+        self._reward_key, self._gain, self._client_of = reward_key, gain, client_of
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
@@ -54,13 +50,4 @@ class BanditSuggestions(SuggestionConnector):
             if not np.isnan(reward):
                 self.record.add(client, reward)
         logits = np.minimum(self.record.logits(clients, self._gain), 0.0)
-        return np.where(np.asarray(suggestions) > -np.inf, 1.0 / (1.0 + np.exp(np.minimum(-logits, 700.0))), -np.inf)
-
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Returns the records of all clients."""
-        return self.record.get_state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
-        if state:
-            self.record.set_state(state)
+        return 1.0 / (1.0 + np.exp(np.minimum(-logits, 700.0)))

@@ -11,7 +11,7 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
 
 class EvenSuggestions(SuggestionConnector):
-    """Replaces every suggestion by 0.5, so that a set score decides alone; ``-inf`` stays.
+    """Replaces every suggestion by 0.5, so that a set score decides alone.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``odds``.
     """
@@ -19,5 +19,5 @@ class EvenSuggestions(SuggestionConnector):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Returns even odds for all candidates."""
-        return np.where(np.asarray(suggestions) > -np.inf, 0.5, -np.inf)
+        """Returns even odds."""
+        return np.full(len(agents), 0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.baselines.oort import Oort
@@ -53,8 +52,6 @@ class OortRanking(SuggestionConnector):
         failed_key: Info key of a flag: it participated, but its work was lost. Then it counts as not tried.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
         seed: Seed of the generator of the draws.
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -68,13 +65,11 @@ class OortRanking(SuggestionConnector):
         failed_key: str = "failed",
         client_of: Callable[[Any], str] = str,
         seed: int | Sequence[int] | None = None,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
+        super().__init__()
         self._loss_key, self._size_key, self._cost_key, self._budget_key = loss_key, size_key, cost_key, budget_key
         self._granted_key, self._failed_key, self._client_of = granted_key, failed_key, client_of
-        self.oort = Oort(seed)
+        self.oort = self.keeps = Oort(seed)
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
@@ -89,15 +84,6 @@ class OortRanking(SuggestionConnector):
         costs = info_values(infos, agents, self._cost_key, "OortRanking(cost_key=...)")
         budget = info_values(infos, agents[:1], self._budget_key, "OortRanking(budget_key=...)")[0]
         return scores_in_order(self.oort.order(clients, sizes, costs, budget).tolist(), len(agents))
-
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """What is known of all clients, and the generator of the draws."""
-        return self.oort.get_state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
-        if state:
-            self.oort.set_state(state)
 
     def _losses(self, infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str]) -> np.ndarray:
         losses = finite_info_values(infos, agents, self._loss_key, "OortRanking(loss_key=...)")

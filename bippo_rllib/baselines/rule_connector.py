@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.baselines.rule import Rule, scores_in_order
@@ -24,8 +23,6 @@ class RuleConnector(SuggestionConnector):
         cost_key: Info key of what it costs to train an agent.
         budget_key: Info key of what may be spent.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id.
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
     """
 
     def __init__(
@@ -35,11 +32,9 @@ class RuleConnector(SuggestionConnector):
         cost_key: str = "cost",
         budget_key: str = "budget",
         client_of: Callable[[Any], str] = str,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
-        self.rule = rule
+        super().__init__()
+        self.rule = self.keeps = rule
         self._cost_key, self._budget_key, self._client_of = cost_key, budget_key, client_of
 
     @property
@@ -61,12 +56,3 @@ class RuleConnector(SuggestionConnector):
             order = self.rule.order(clients, [infos[agent] for agent in names], costs, budget)
             scores[candidates] = scores_in_order(order, len(names))
         return scores
-
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Returns the state of the rule."""
-        return self.rule.get_state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
-        if state:
-            self.rule.set_state(state)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
@@ -46,8 +45,6 @@ class BudgetSamplerConnector(ConnectorV2):
         budget_key: Info key of what all agents together may spend in the next step.
         set_score: Scores what a client adds to those picked so far, see ``SetScore``; the sampler must be ``odds``.
         client_of: Agent id -> client, for the set score. By default every agent id is a client.
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
 
     Attributes:
         latest: Suggestions and scores of the latest step; None before the first one and after a step without agents.
@@ -63,10 +60,8 @@ class BudgetSamplerConnector(ConnectorV2):
         budget_key: str = "budget",
         set_score: SetScore | None = None,
         client_of: Callable[[Any], str] = str,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
+        super().__init__()
         self.sampler = sampler
         self.set_score, self.client_of = set_score, client_of
         self._cost_key, self._budget_key = cost_key, budget_key

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.selection.connector_columns import finite_info_values
@@ -26,8 +25,6 @@ class InfoRanking(SuggestionConnector):
     the highest local losses among them. A budget replaces the paper's fixed number of clients.
 
     Args:
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
         score_key: Info key to rank by; a finite number in every info.
         highest_first: Whether the highest comes first; else the lowest.
         candidates: Size of the candidate set; None makes every agent a candidate and draws nothing.
@@ -37,15 +34,13 @@ class InfoRanking(SuggestionConnector):
 
     def __init__(
         self,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
         score_key: str = "loss",
         highest_first: bool = True,
         candidates: int | None = None,
         size_key: str = "num_samples",
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
+        super().__init__()
         self.score_key, self._size_key = score_key, size_key
         self.highest_first = highest_first
         self.candidates = candidates
@@ -54,12 +49,12 @@ class InfoRanking(SuggestionConnector):
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
-        """Returns the numbers in the infos; suggestions are not used."""
+        """Returns the numbers in the infos; of suggestions it is only used who is excluded."""
         named_by = "BippoConfig.selection(score_key=...)"
         scores = (1.0 if self.highest_first else -1.0) * finite_info_values(infos, agents, self.score_key, named_by)
         if self.candidates is not None:
             sizes = finite_info_values(infos, agents, self._size_key, "BippoConfig.selection(size_key=...)")
-            drawn = draw_candidates(sizes, self.candidates, self._rng)
+            drawn = draw_candidates(np.where(suggestions == -np.inf, 0.0, sizes), self.candidates, self._rng)
             scores = np.where(np.isin(np.arange(len(agents)), drawn), scores, -np.inf)
         return scores
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from bippo_rllib.selection.connector_columns import finite_info_values
@@ -36,8 +35,6 @@ class RepresentativenessPrior(SuggestionConnector):
             client's chances.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id. By default
             every agent id is a client.
-        input_observation_space: See ``ConnectorV2``.
-        input_action_space: See ``ConnectorV2``.
 
     Attributes:
         prior: The rule and its record.
@@ -52,12 +49,11 @@ class RepresentativenessPrior(SuggestionConnector):
         gain: float = 1.0,
         only_lowers: bool = False,
         client_of: Callable[[Any], str] = str,
-        input_observation_space: gym.Space | None = None,
-        input_action_space: gym.Space | None = None,
     ) -> None:
-        super().__init__(input_observation_space, input_action_space)
+        super().__init__()
         self.prior = Prior(key, weight, gain, only_lowers)
         self.client_of = client_of
+        self.keeps = self.prior.record
 
     def scores(
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
@@ -66,15 +62,6 @@ class RepresentativenessPrior(SuggestionConnector):
         probabilities = _checked_probabilities(suggestions, agents)
         reports = finite_info_values(infos, agents, self.prior.key, "BippoConfig.selection(prior_key=...)")
         return self.prior.scores(probabilities, [self.client_of(agent_id) for agent_id in agents], reports)
-
-    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Returns the records of all clients."""
-        return self.prior.record.get_state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
-        if state:
-            self.prior.record.set_state(state)
 
 
 def _checked_probabilities(suggestions: np.ndarray, agents: Sequence[str]) -> np.ndarray:

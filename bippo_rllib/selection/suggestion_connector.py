@@ -13,7 +13,15 @@ from bippo_rllib.selection.connector_columns import SUGGESTION, column_like, ord
 
 
 class SuggestionConnector(ConnectorV2):
-    """A connector before the ``BudgetSamplerConnector`` that rewrites ``participation_suggestion``."""
+    """A connector before the ``BudgetSamplerConnector`` that rewrites ``participation_suggestion``.
+
+    A suggestion of ``-inf`` stays: an agent that a connector has excluded is no candidate for those after it.
+
+    Attributes:
+        keeps: What has the connector's state, by ``get_state()`` and ``set_state(state)``; None if there is none.
+    """
+
+    keeps: Any = None
 
     @property
     def rule_name(self) -> str:
@@ -26,9 +34,19 @@ class SuggestionConnector(ConnectorV2):
         if not suggestions:
             return batch
         order = order_of(suggestions)
-        scores = self.scores(values_of(suggestions, order), order.agents, episodes[0].get_infos(-1))
-        batch[SUGGESTION] = column_like(suggestions, order, scores)
+        before = values_of(suggestions, order)
+        scores = self.scores(before, order.agents, episodes[0].get_infos(-1))
+        batch[SUGGESTION] = column_like(suggestions, order, np.where(before == -np.inf, -np.inf, scores))
         return batch
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Returns the state to keep in checkpoints."""
+        return {} if self.keeps is None else self.keeps.get_state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores the state that ``get_state`` returned; an empty one, which RLlib may pass, changes nothing."""
+        if state:
+            self.keeps.set_state(state)
 
     @abstractmethod
     def scores(
