@@ -17,7 +17,7 @@ from bippo_rllib.baselines.greedyfed import GreedyFed
 from bippo_rllib.baselines.hics import HiCS
 from bippo_rllib.baselines.label_balance import LabelBalance
 from bippo_rllib.baselines.norm_filter import NormFilter
-from bippo_rllib.baselines.oort_connector import OortRanking
+from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.policies.agents import environment_in, policy_of
@@ -55,18 +55,6 @@ class SelectorConfig(BippoConfig):
         return pipeline
 
 
-class OortConfig(SelectorConfig):
-    """Oort, see ``OortRanking``; the environment must report losses."""
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class)
-        self.selection(sampler="greedy")
-
-    def new_connector(self, env: FederatedRounds) -> ConnectorV2:
-        """Returns Oort's order of the clients."""
-        return OortRanking(client_of=policy_of, seed=seed_for(self.seed, "oort"))
-
-
 class RuleConfig(SelectorConfig):
     """Selects clients in the order of a rule, as many as the budget allows."""
 
@@ -81,6 +69,14 @@ class RuleConfig(SelectorConfig):
     def new_connector(self, env: FederatedRounds) -> RuleConnector:
         """Returns the rule's connector."""
         return RuleConnector(self.new_rule(env, seed_for(self.seed, "rule")), client_of=policy_of)
+
+
+class OortConfig(RuleConfig):
+    """See ``Oort``; the environment must report losses."""
+
+    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Oort:
+        """Returns utilities of data and device, with exploration; draws go by the method's own name."""
+        return Oort(seed_for(self.seed, "oort"))
 
 
 class CyclicConfig(RuleConfig):

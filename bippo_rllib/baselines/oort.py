@@ -1,4 +1,4 @@
-"""Oort: orders clients by utility and cost, and explores clients that were never tried."""
+"""Oort: orders clients by utility and cost, and explores clients that were never tried. NumPy only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.generator import new_generator
 
@@ -25,10 +26,36 @@ COST_PENALTY = 2.0
 PACE, PACER_STEP, PACER_ROUNDS, FLAT, JUMP = 10, 5, 20, 0.1, 5.0
 #: Clients never tried are drawn from so many times as many as are wanted, the most promising ones.
 WINDOW = 5
+_NEEDS = "Oort needs; with envs.FederatedRounds set with_loss"
 
 
-class Oort:
-    """Orders clients as Oort's training selector does, see ``OortRanking``. Pure NumPy.
+class Oort(Rule):
+    """Orders clients as Oort's training selector does, by utility and cost.
+
+    After Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI
+    2021), arXiv:2010.06081, Algorithm 1, and the published code (github.com/SymbioticLab/Oort). Followed:
+
+    * a client's utility is that of its data times that of its device, known from the rounds in which it trained;
+    * data: utilities clipped at the 95th percentile and normalised as in the code, plus ``sqrt(0.1 log(round) / last
+      round it trained in)``;
+    * device: scaled by ``(T / t) ** 2`` where the client takes ``t > T``, ``T`` being set by the code's pacer;
+    * exploitation: draws in proportion to utility among all that reach 95 % of the cut-off utility;
+    * exploration: of clients never tried, 0.9 of the places at first, times 0.98 each round, at least 0.2.
+
+    Deviations:
+
+    * ``t`` is what a round costs, in the budget's unit, not how long it takes;
+    * a budget replaces the number of participants: a round has as many places as the cheapest clients that
+      fit, and picks that do not fit are skipped;
+    * the utility of data is ``|B| * mean loss`` for the paper's ``|B| * sqrt(mean loss^2)``, since environments report
+      mean losses; the two differ by how much losses vary among the samples of one client. The loss is that of the model
+      after the round, not while the client trains;
+    * a client that joins later is still explored, while the code explores no more once everyone was tried;
+    * a first training of all clients in the environment's ``reset`` does not count as a trial.
+
+    Infos have a client's ``num_samples`` and ``granted_j``, above 0 if it participated in the last step, and of a
+    participant the ``loss``, at least 0, and ``failed``, true if its work was lost, so that it counts as not tried.
+    Other losses are not read: participants know theirs from training.
 
     Args:
         seed: Seed of the generator of the draws.
@@ -47,30 +74,35 @@ class Oort:
         """Whether a round was ordered, so that feedback counts."""
         return self._round > 0
 
-    def feedback(self, utilities: Mapping[str, float]) -> None:
-        """Records the clients that trained in the last round; called before each ``order``, ignored before the first.
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Records the clients that trained in the last round; ignored before the first.
 
-        Args:
-            utilities: Statistical utility, at least 0, by client.
+        Raises:
+            ValueError: If a number is missing or out of range; the message names the client.
         """
-        if self._round == 0:
+        if not self.has_begun:
             return
-        exploited = [utility for client, utility in utilities.items() if client in self._known]
+        granted = numbers(clients, infos, "granted_j", _NEEDS)
+        tried = [i for i, info in enumerate(infos) if granted[i] > 0.0 and not info.get("failed")]
+        clients, infos = [clients[i] for i in tried], [infos[i] for i in tried]
+        losses = numbers(clients, infos, "loss", _NEEDS)
+        with np.errstate(over="ignore"):  # refused below
+            utilities = losses * numbers(clients, infos, "num_samples", _NEEDS)
+        for client, loss, utility in zip(clients, losses.tolist(), utilities.tolist(), strict=True):
+            if loss < 0.0:
+                raise ValueError(f"the info of {client!r} has 'loss' = {loss}; a loss is at least 0")
+            if not math.isfinite(utility):
+                raise ValueError(f"{client!r} has a loss or num_samples too large for a utility")
+        by_client = dict(zip(clients, utilities.tolist(), strict=True))
+        exploited = [utility for client, utility in by_client.items() if client in self._known]
         self._history.append(float(np.mean(exploited)) if exploited else 0.0)
-        self._known.update({client: (float(utility), self._round) for client, utility in utilities.items()})
+        self._known |= {client: (utility, self._round) for client, utility in by_client.items()}
 
-    def order(self, clients: Sequence[str], sizes: np.ndarray, costs: np.ndarray, budget: float) -> np.ndarray:
-        """Who is to be picked first, second, ...; moves on by one round.
-
-        Args:
-            clients: ``[N]`` that are live.
-            sizes: ``float64[N]`` data sizes, at least 0.
-            costs: ``float64[N]`` of one round, at least 0.
-            budget: Of the round, in the unit of the costs; may be infinite.
-
-        Returns:
-            ``int64[N]`` indices: known clients drawn by utility, then new ones, then the others in random order.
-        """
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """Orders known clients drawn by utility, then new ones, then the others at random; counts the round."""
+        sizes = numbers(clients, infos, "num_samples", _NEEDS)
         self._round += 1
         self._exploration = max(self._exploration * EXPLORATION_DECAY, EXPLORATION_MIN)
         if self._round >= 2 * PACER_ROUNDS and self._round % PACER_ROUNDS == 0:
@@ -83,7 +115,7 @@ class Oort:
         picks = self._exploit(known, self._scores([clients[i] for i in known.tolist()]) * discount[known], exploited)
         picks += self._explore(new, (sizes * discount)[new], places - len(picks))
         others = np.setdiff1d(np.arange(len(clients)), picks)
-        return np.concatenate([np.array(picks, dtype=np.int64), self._rng.permutation(others)])
+        return [*picks, *self._rng.permutation(others).tolist()]
 
     def get_state(self) -> dict[str, Any]:
         """Records, pace and the generator."""

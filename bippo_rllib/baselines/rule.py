@@ -19,6 +19,37 @@ class Rule(ABC):
     that a rule may order more clients than the budget allows.
     """
 
+    def scores(
+        self,
+        clients: Sequence[str],
+        infos: Sequence[Mapping[str, Any]],
+        costs: np.ndarray,
+        budget: float,
+        candidates: np.ndarray,
+    ) -> np.ndarray:
+        """Observes all clients, orders the candidates, and returns scores by which the sampler ``greedy`` picks so.
+
+        Args:
+            clients: ``[N]`` names of the live clients.
+            infos: ``[N]`` latest info of each.
+            costs: ``float64[N]`` cost of each, at least 0.
+            budget: Budget of the round, in the same unit.
+            candidates: ``bool[N]`` whether each may be picked.
+
+        Returns:
+            ``float64[N]``, the highest for the first, ``-inf`` for clients that are not in the order.
+        """
+        self.observe(clients, infos)
+        scores, index = np.full(len(clients), -np.inf), np.flatnonzero(candidates)
+        if index.size:
+            names, theirs = [clients[i] for i in index.tolist()], [infos[i] for i in index.tolist()]
+            order = self.order(names, theirs, costs[index], budget)
+            scores[index[list(order)]] = np.arange(len(order), 0, -1)
+        return scores
+
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027
+        """Records what all live clients report, candidates or not; called before ``order``. Does nothing here."""
+
     @abstractmethod
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
@@ -47,17 +78,6 @@ class Rule(ABC):
 def affordable(costs: np.ndarray, budget: float) -> np.ndarray:
     """Returns ``bool[N]``: clients that fit the budget on their own."""
     return np.isfinite(costs) & (costs <= budget * (1.0 + BUDGET_TOLERANCE))
-
-
-def scores_in_order(order: Sequence[int], num_clients: int) -> np.ndarray:
-    """Returns the scores with which the sampler ``greedy`` picks in this order.
-
-    Returns:
-        ``float64[num_clients]``, the highest for the first, ``-inf`` for clients that are not in it.
-    """
-    scores = np.full(num_clients, -np.inf)
-    scores[list(order)] = np.arange(len(order), 0, -1)
-    return scores
 
 
 def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str, needs: str) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.baselines.rule import Rule, scores_in_order
+from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.selection.connector_columns import info_values
 from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 
@@ -16,7 +16,7 @@ class RuleConnector(SuggestionConnector):
     """Replaces the participation suggestions by the order of a ``Rule``.
 
     Pipeline: module-to-env, before a ``BudgetSamplerConnector`` with the strategy ``greedy``, which picks in that
-    order. An agent whose suggestion is ``-inf``, no candidate, is not shown to the rule.
+    order. An agent whose suggestion is ``-inf``, no candidate, is observed by the rule but not ordered.
 
     Args:
         rule: The rule; its state is in checkpoints.
@@ -46,13 +46,9 @@ class RuleConnector(SuggestionConnector):
         self, suggestions: np.ndarray, agents: Sequence[str], infos: Mapping[str, Mapping[str, Any]]
     ) -> np.ndarray:
         """Returns scores in the order of the rule."""
-        candidates = np.flatnonzero(np.asarray(suggestions) > -np.inf)
-        scores = np.full(len(agents), -np.inf)
-        if candidates.size:
-            names = [agents[i] for i in candidates.tolist()]
-            costs = info_values(infos, names, self._cost_key, "RuleConnector(cost_key=...)")
-            budget = float(info_values(infos, names[:1], self._budget_key, "RuleConnector(budget_key=...)")[0])
-            clients = [self._client_of(agent) for agent in names]
-            order = self.rule.order(clients, [infos[agent] for agent in names], costs, budget)
-            scores[candidates] = scores_in_order(order, len(names))
-        return scores
+        costs = info_values(infos, agents, self._cost_key, "RuleConnector(cost_key=...)")
+        budget = float(info_values(infos, agents[:1], self._budget_key, "RuleConnector(budget_key=...)")[0])
+        clients = [self._client_of(agent) for agent in agents]
+        return self.rule.scores(
+            clients, [infos[agent] for agent in agents], costs, budget, np.asarray(suggestions) != -np.inf
+        )

@@ -16,7 +16,6 @@ from bippo_rllib.federated.learning import learned, take_over
 from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.observing import observe
 from bippo_rllib.federated.prediction import Prediction, predict
-from bippo_rllib.federated.ranking import OortRanking
 from bippo_rllib.federated.reports import Reports, check_name, checked_clients
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_fields import check_set_score_sampler
@@ -114,7 +113,7 @@ class ClientSelector:
         prior = f"a prior of weight {parts.prior.weight:g}" if parts.prior else "no prior"
         matching = f", update matching of weight {parts.sampler.set_weight:g}" if parts.matching else ""
         exploring = "" if parts.explore else " without exploration"
-        ranking = f", a {type(parts.ranking).__name__}" if parts.ranking else ""
+        ranking = f", ranking {parts.ranking.name}" if parts.ranking else ""
         sampler = f"sampler {parts.sampler.strategy}{exploring}"
         return f"{len(self.policy_ids)} policies, {learning}, {prior}{matching}{ranking}, {sampler}"
 
@@ -147,8 +146,8 @@ class ClientSelector:
     @property
     def needs_loss(self) -> bool:
         """Whether clients have to report a ``loss``, as ``oort`` and ``poc`` need it."""
-        keys = {getattr(self._parts.prior, "key", ""), getattr(self._parts.ranking, "key", "")}
-        return "loss" in keys or isinstance(self._parts.ranking, OortRanking)
+        prior, ranking = self._parts.prior, self._parts.ranking
+        return (prior is not None and prior.key == "loss") or (ranking is not None and ranking.needs_loss)
 
     def add(self, client: Hashable) -> None:
         """Gives a client a fresh policy, the one that training would start it with, unless it has one.

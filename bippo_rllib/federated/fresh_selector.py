@@ -10,7 +10,7 @@ import numpy as np
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.federated.environment import shared
-from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, Ranking, ReportRanking
+from bippo_rllib.federated.ranking import Ranking, ReportRanking, RuleRanking
 from bippo_rllib.federated.reports import shown
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_parts import SelectorParts
@@ -76,9 +76,9 @@ def _checked_seed(seed: Any) -> int:
 
 def _ranking(settings: MethodSettings, seed: int) -> Ranking | None:
     if settings.rule == "cyclic":
-        return CyclicRanking(Cyclic(seed_for(seed, "rule")))
+        return RuleRanking(Cyclic(seed_for(seed, "rule")))
     if settings.rule == "oort":
-        return OortRanking(Oort(seed_for(seed, "oort")))
+        return RuleRanking(Oort(seed_for(seed, "oort")))
     if "score_key" in settings.selection:
         return ReportRanking(settings.selection["score_key"], settings.selection.get("highest_first", True))
     return None

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, Ranking, ReportRanking
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
+from bippo_rllib.federated.ranking import Ranking, ReportRanking, RuleRanking
 
 
 def pack_ranking(ranking: Ranking | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -18,7 +20,7 @@ def pack_ranking(ranking: Ranking | None) -> tuple[dict[str, Any], dict[str, np.
     if isinstance(ranking, ReportRanking):
         return entries | {"ranking": vars(ranking)}, {}
     state = ranking.rule.get_state()
-    if isinstance(ranking, CyclicRanking):
+    if isinstance(ranking.rule, Cyclic):
         return entries | {"cyclic": state}, {}
     known, history = state.pop("known"), state.pop("history")
     arrays = {
@@ -34,13 +36,13 @@ def unpack_ranking(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) 
     if record["ranking"] is not None:
         return ReportRanking(**record["ranking"])
     if record["cyclic"] is not None:
-        cyclic = CyclicRanking()
-        cyclic.rule.set_state(record["cyclic"])
-        return cyclic
+        cyclic = Cyclic()
+        cyclic.set_state(record["cyclic"])
+        return RuleRanking(cyclic)
     if record["oort"] is None:
         return None
-    oort, state = OortRanking(), dict(record["oort"])
+    oort, state = Oort(), dict(record["oort"])
     records = zip(arrays["oort.utilities"].tolist(), arrays["oort.rounds"].tolist(), strict=True)
     state |= {"known": dict(zip(state["clients"], records, strict=True)), "history": arrays["oort.history"].tolist()}
-    oort.rule.set_state(state)
-    return oort
+    oort.set_state(state)
+    return RuleRanking(oort)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
-from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.federated.observed import Observed
 from bippo_rllib.federated.reports import LOSS, NUM_SAMPLES, numbers
 
@@ -25,6 +24,16 @@ class ReportRanking:
     key: str
     highest_first: bool = True
 
+    @property
+    def name(self) -> str:
+        """What it is, for messages and to tell whether a saved run has the same."""
+        return type(self).__name__
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether clients have to report a ``loss``."""
+        return self.key == "loss"
+
     def scores(self, observed: Observed) -> np.ndarray:
         """Returns ``float64[N]``, the higher the earlier a client is picked."""
         values = numbers(observed.reports, observed.clients, self.key)
@@ -32,40 +41,37 @@ class ReportRanking:
 
 
 @dataclass
-class CyclicRanking:
-    """Gives every client a turn before any gets a second one, see ``Cyclic``."""
+class RuleRanking:
+    """Ranks clients in the order of a rule, ``Cyclic`` or ``Oort``.
 
-    rule: Cyclic = field(default_factory=Cyclic)
+    With ``Oort`` clients that trained in the last round report a ``loss``.
+    """
+
+    rule: Cyclic | Oort
+
+    @property
+    def name(self) -> str:
+        """Name of the rule."""
+        return type(self.rule).__name__
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether clients that trained have to report a ``loss``."""
+        return isinstance(self.rule, Oort)
 
     def scores(self, observed: Observed) -> np.ndarray:
-        """Returns ``float64[N]``, ``-inf`` for clients that have no turn in the round; moves on by one round."""
-        index = np.flatnonzero(observed.candidates)
-        ids = [observed.ids[i] for i in index]
-        order = self.rule.order(ids, [{}] * len(ids), observed.costs_j[index], observed.budget_j)
-        return scores_in_order(index[list(order)].tolist(), len(observed.ids))
+        """Returns ``float64[N]``, ``-inf`` for clients that are not ordered; moves on by one round."""
+        infos = _infos_for(self.rule, observed) if isinstance(self.rule, Oort) else [{}] * len(observed.ids)
+        return self.rule.scores(observed.ids, infos, observed.costs_j, observed.budget_j, observed.candidates)
 
 
-@dataclass
-class OortRanking:
-    """Ranks clients as Oort does, see ``Oort``. Clients that trained in the last round report a ``loss``."""
-
-    rule: Oort = field(default_factory=Oort)
-
-    def scores(self, observed: Observed) -> np.ndarray:
-        """Returns ``float64[N]``, the higher the earlier a client is picked; moves on by one round."""
-        sizes = numbers(observed.reports, observed.clients, "num_samples", NUM_SAMPLES)
-        tried = np.flatnonzero(observed.trained).tolist() if self.rule.has_begun else []
-        utilities = sizes[tried] * numbers(observed.reports, [observed.clients[i] for i in tried], "loss", LOSS)
-        if (bad := np.flatnonzero(~np.isfinite(utilities))).size:
-            raise ValueError(f"{observed.clients[tried[bad[0]]]!r} has a loss or num_samples too large for a utility")
-        self.rule.feedback(dict(zip([observed.ids[i] for i in tried], utilities.tolist(), strict=True)))
-        index = np.flatnonzero(observed.candidates)
-        if not index.size:
-            return np.full(len(observed.ids), -np.inf)
-        order = self.rule.order(
-            [observed.ids[i] for i in index], sizes[index], observed.costs_j[index], observed.budget_j
-        )
-        return scores_in_order(index[order].tolist(), len(observed.ids))
+Ranking = ReportRanking | RuleRanking
 
 
-Ranking = ReportRanking | CyclicRanking | OortRanking
+def _infos_for(oort: Oort, observed: Observed) -> list[dict[str, float]]:
+    """Returns what ``Oort`` reads of the N clients, by the keys of the environment's infos."""
+    trained = observed.trained & oort.has_begun
+    sizes, losses = numbers(observed.reports, observed.clients, "num_samples", NUM_SAMPLES), np.zeros(len(trained))
+    losses[trained] = numbers(observed.reports, [observed.clients[i] for i in np.flatnonzero(trained)], "loss", LOSS)
+    columns = zip(sizes.tolist(), losses.tolist(), trained.tolist(), strict=True)
+    return [{"num_samples": size, "loss": loss, "granted_j": float(took_part)} for size, loss, took_part in columns]

@@ -8,10 +8,10 @@ from typing import Any
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from bippo_rllib.baselines import oort_connector
 from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.baselines.rule_connector import RuleConnector
-from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, Ranking, ReportRanking
+from bippo_rllib.federated.ranking import Ranking, ReportRanking, RuleRanking
 from bippo_rllib.federated.rewards import reward_of
 from bippo_rllib.federated.selector_file import pack, pack_refusal
 from bippo_rllib.federated.selector_parts import SelectorParts
@@ -100,19 +100,13 @@ def _is_ranking(connector: ConnectorV2) -> bool:
     """Whether a selector has the same ranking."""
     if type(connector) is InfoRanking:
         return connector.candidates is None
-    return type(connector) is oort_connector.OortRanking or (
-        type(connector) is RuleConnector and type(connector.rule) is Cyclic
-    )
+    return type(connector) is RuleConnector and type(connector.rule) in (Cyclic, Oort)
 
 
 def _ranking(config: Any, connector: Any) -> Ranking:
     if isinstance(connector, InfoRanking):
         return ReportRanking(_key(config, connector.score_key), connector.highest_first)
-    return (
-        OortRanking(connector.oort)
-        if isinstance(connector, oort_connector.OortRanking)
-        else CyclicRanking(connector.rule)
-    )
+    return RuleRanking(connector.rule)
 
 
 def _name(connector: ConnectorV2) -> str:

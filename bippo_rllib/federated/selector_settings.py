@@ -20,7 +20,7 @@ def settings_of(parts: SelectorParts) -> dict[str, Any]:
     ranking = parts.ranking
     return {
         **_named("sampler", parts.sampler, [name for name in SAMPLER if name != "epsilon"]),
-        "ranking": None if ranking is None else type(ranking).__name__,
+        "ranking": None if ranking is None else ranking.name,
         **_named("ranking", ranking if isinstance(ranking, ReportRanking) else None, ("key", "highest_first")),
         **_named("prior", parts.prior, PRIOR),
         **_named("update matching", parts.matching, MATCHING),

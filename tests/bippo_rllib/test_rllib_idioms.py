@@ -24,6 +24,7 @@ from bippo_rllib import Bippo, BippoConfig
 from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.baselines.central.env_runner import CentralEnvRunner
 from bippo_rllib.baselines.central.learner import CentralLearner
+from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
@@ -72,7 +73,7 @@ def test_keywords_and_settings_may_be_searched():
 
 def test_a_dict_keeps_the_class_of_a_custom_configuration():
     algo = Bippo(config=config(OortConfig).to_dict())
-    assert any(type(connector).__name__ == "OortRanking" for connector in algo.env_runner.module_to_env.connectors)
+    assert any(isinstance(connector, RuleConnector) for connector in algo.env_runner.module_to_env.connectors)
 
 
 @pytest.mark.parametrize(

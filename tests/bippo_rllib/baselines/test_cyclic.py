@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from bippo_rllib import BudgetSampler
 from bippo_rllib.baselines.cyclic import Cyclic
-from bippo_rllib.baselines.rule import scores_in_order
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 
 
@@ -40,8 +40,10 @@ def test_turns_of_affordable_clients_differ_by_one_at_most(costs, budget, seed):
 def test_the_sampler_picks_what_the_rule_ordered(costs, budget, seed):
     rule = Cyclic(seed)
     for _ in range(5):
-        order = list(rule.order([f"c{i}" for i in range(len(costs))], [{}] * len(costs), np.array(costs), budget))
-        picked = BudgetSampler("greedy", seed=0).select(scores_in_order(order, len(costs)), costs, budget)
+        asked = [f"c{i}" for i in range(len(costs))], [{}] * len(costs), np.array(costs), budget
+        order = list(copy.deepcopy(rule).order(*asked))
+        scores = rule.scores(*asked, candidates=np.ones(len(costs), dtype=bool))
+        picked = BudgetSampler("greedy", seed=0).select(scores, costs, budget)
         assert picked.tolist() == order
 
 

@@ -9,18 +9,24 @@ import pytest
 from fake_episode import adjusted as scores
 
 from bippo_rllib.baselines.oort import PACE, PACER_ROUNDS, PACER_STEP, Oort
-from bippo_rllib.baselines.oort_connector import OortRanking
+from bippo_rllib.baselines.rule_connector import RuleConnector
 
 SIX = [f"client_{i}" for i in range(6)]
 ONES = np.ones(6)
+
+
+def reports(clients, utilities=None):
+    """Infos of clients, of which those with a utility have trained; their loss is the utility."""
+    utilities = utilities or {}
+    return [{"num_samples": 1, "granted_j": float(c in utilities), "loss": utilities.get(c, 0.0)} for c in clients]
 
 
 def after_rounds(oort: Oort, rounds: int, clients=SIX):
     """Plays rounds in which the first two train and have a utility of 1."""
     ones = np.ones(len(clients))
     for _ in range(rounds):
-        order = oort.order(clients, ones, ones, 2.0)
-        oort.feedback({clients[i]: 1.0 for i in order[:2]})
+        order = oort.order(clients, reports(clients), ones, 2.0)
+        oort.observe(clients, reports(clients, {clients[i]: 1.0 for i in order[:2]}))
     return oort
 
 
@@ -30,7 +36,7 @@ def firsts(oort: Oort, count: int, draws: int = 400, **changes):
     for seed in range(draws):
         again = Oort(seed)
         again.set_state({**state, "rng": np.random.default_rng(seed).bit_generator.state})
-        order = again.order(**{"clients": SIX, "sizes": ONES, "costs": ONES, "budget": float(count), **changes})
+        order = again.order(**{"clients": SIX, "infos": reports(SIX), "costs": ONES, "budget": float(count), **changes})
         assert sorted(order) == list(range(6))
         seen[order[:count]] += 1
     return seen / draws
@@ -49,11 +55,11 @@ def known(utilities, rounds, round_now=10, exploration=0.2, pace=100):
 def test_new_clients_are_tried_first_and_each_within_a_few_rounds():
     oort, tried = Oort(3), set()
     for _ in range(3):
-        order = oort.order(SIX, ONES, ONES, 2.0)
+        order = oort.order(SIX, reports(SIX), ONES, 2.0)
         # Two places, of which at least int(2 * (1 - 0.9 * 0.98 ** 3)) = 0 go to known clients.
-        assert not tried & set(order[:2].tolist())
-        tried |= set(order[:2].tolist())
-        oort.feedback({SIX[i]: 1.0 for i in order[:2]})
+        assert not tried & set(order[:2])
+        tried |= set(order[:2])
+        oort.observe(SIX, reports(SIX, {SIX[i]: 1.0 for i in order[:2]}))
     assert tried == set(range(6))
 
 
@@ -105,16 +111,16 @@ def test_every_number_of_clients_and_budget_is_ordered(num_clients, budget):
     oort = Oort(0)
     clients = [f"c{i}" for i in range(num_clients)]
     for round_number in range(50):
-        order = oort.order(clients, np.full(num_clients, 10.0), np.linspace(1.0, 2.0, num_clients), budget)
+        order = oort.order(clients, reports(clients), np.linspace(1.0, 2.0, num_clients), budget)
         assert sorted(order) == list(range(num_clients))
-        oort.feedback({clients[i]: float(round_number % 3) for i in order[:3]})
+        oort.observe(clients, reports(clients, {clients[i]: float(round_number % 3) for i in order[:3]}))
 
 
 def test_a_joiner_is_tried_and_a_returner_is_remembered():
     oort = after_rounds(Oort(0), 5, clients=SIX[:4])
     assert SIX[4] not in oort.get_state()["known"]
     # Two places; exploration is 0.9 * 0.98 ** 6 = 0.797, so int(2 * 0.2) = 0 for the known and both for the new ones.
-    assert set(oort.order(SIX, ONES, ONES, 2.0)[:2].tolist()) == {4, 5}
+    assert set(oort.order(SIX, reports(SIX), ONES, 2.0)[:2]) == {4, 5}
     assert set(SIX[:4]) <= oort.get_state()["known"].keys()
 
 
@@ -129,7 +135,7 @@ def infos_after(*trained, **changes):
 
 
 def test_only_those_that_trained_are_known_by_the_loss_they_had():
-    connector = OortRanking(seed=0)
+    connector = RuleConnector(Oort(0))
     scores(connector, infos_after())
     infos = infos_after("ann", "dan", "eve", eve={"failed": True})
     del infos["bob"]["loss"]  # nobody looks at it
@@ -139,7 +145,7 @@ def test_only_those_that_trained_are_known_by_the_loss_they_had():
 
 
 def test_returning_agents_continue_their_clients_record():
-    connector = OortRanking(seed=0, client_of=lambda agent: agent.partition("#")[0])
+    connector = RuleConnector(Oort(0), client_of=lambda agent: agent.partition("#")[0])
     scores(connector, infos_after("ann"))  # before the first step nobody counts as tried
     assert not connector.get_state()["known"]
     scores(connector, {f"{name}#1": info for name, info in infos_after("ann").items()})
@@ -147,10 +153,10 @@ def test_returning_agents_continue_their_clients_record():
 
 
 def test_a_restored_connector_orders_as_the_one_it_was_saved_from():
-    first = OortRanking(seed=0)
+    first = RuleConnector(Oort(0))
     for names in (("ann",), ("bob", "eve"), ("cat",)):
         scores(first, infos_after(*names))
-    second = OortRanking(seed=99)
+    second = RuleConnector(Oort(99))
     second.set_state({})  # nothing to restore
     second.set_state(first.get_state())
     for names in (("dan",), ("ann", "bob"), ("eve",)):
@@ -160,13 +166,23 @@ def test_a_restored_connector_orders_as_the_one_it_was_saved_from():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": -1.0}, r"'ann' has 'loss' = -1\.0"),
-        ({"loss": math.nan}, "'ann' has 'loss' = nan.*loss_key"),
-        ({"granted_j": None}, "'ann' has no 'granted_j'.*granted_key"),
+        ({"loss": -1.0}, r"'ann' has 'loss' = -1\.0; a loss is at least 0"),
+        ({"loss": math.nan}, "'ann' has 'loss' = nan; it must be a finite number"),
+        ({"loss": 1e300, "num_samples": 1e300}, "'ann' has a loss or num_samples too large"),
+        ({"granted_j": None}, "'ann' has no 'granted_j', which Oort needs"),
     ],
 )
 def test_infos_that_cannot_be_used_are_refused(change, message):
     infos = infos_after("ann", ann=change)
     infos["ann"] = {key: value for key, value in infos["ann"].items() if value is not None}
+    connector = RuleConnector(Oort(0))
+    scores(connector, infos_after())
     with pytest.raises(ValueError, match=message):
-        scores(OortRanking(), infos)
+        scores(connector, infos)
+
+
+def test_what_an_excluded_client_reports_of_its_training_is_recorded():
+    connector = RuleConnector(Oort(0))
+    scores(connector, infos_after())
+    assert scores(connector, infos_after("ann", "bob"), {"bob": -np.inf})["bob"] == -np.inf
+    assert set(connector.get_state()["known"]) == {"ann", "bob"}

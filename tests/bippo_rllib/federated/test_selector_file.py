@@ -19,7 +19,7 @@ from bippo_rllib import BudgetSampler, ClientSelector, Reward
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.federated import selector_file, selector_settings
-from bippo_rllib.federated.ranking import CyclicRanking, OortRanking, ReportRanking
+from bippo_rllib.federated.ranking import ReportRanking, RuleRanking
 from bippo_rllib.federated.selector_fields import FIELDS
 from bippo_rllib.learning.ppo_update import PPOSettings
 from bippo_rllib.selection.representativeness import Prior
@@ -34,7 +34,7 @@ def good(tmp_path_factory):
 
 
 #: Each as after a few rounds once a selector has used it.
-RANKINGS = [lambda: ReportRanking("accuracy", False), lambda: CyclicRanking(Cyclic(1)), lambda: OortRanking(Oort(1))]
+RANKINGS = [lambda: ReportRanking("accuracy", False), lambda: RuleRanking(Cyclic(1)), lambda: RuleRanking(Oort(1))]
 
 
 def loaded_or_refused(file: Path) -> ClientSelector | None:

@@ -16,7 +16,9 @@ from source_tree import ROOT
 from toy_selector import toy_reports, toy_selector, used_selector
 
 from bippo_rllib import ClientReport, ClientSelector, Reward
-from bippo_rllib.federated.ranking import CyclicRanking, OortRanking
+from bippo_rllib.baselines.cyclic import Cyclic
+from bippo_rllib.baselines.oort import Oort
+from bippo_rllib.federated.ranking import RuleRanking
 from bippo_rllib.federated.selector_file import pack
 from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.selection.update_matching import UpdateMatching
@@ -30,7 +32,7 @@ def bits(selector: ClientSelector) -> bytes:
 #: In the middle of a run, with all that a selector can have; copied, not changed.
 USED = used_selector(matching=UpdateMatching())
 USED.select(toy_reports(), 2.0)
-RANKED = [used_selector(ranking=ranking(), strategy="greedy", prior=None) for ranking in (OortRanking, CyclicRanking)]
+RANKED = [used_selector(ranking=RuleRanking(rule()), strategy="greedy", prior=None) for rule in (Oort, Cyclic)]
 NUMBERS = [math.nan, math.inf, -math.inf, -1.0, -1e-9, 1.5, 1e39, 1e308, 10**400, "many", "", None, [], {}, b"1"]
 NUMBERS.append(object())
 GIVEN = [*NUMBERS, 0.5, 0.5, 10, 10, [0.5] * 5, np.ones(5), [[0.5]], ["a"] * 5]

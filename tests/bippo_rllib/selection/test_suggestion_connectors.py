@@ -13,7 +13,7 @@ import bippo_rllib
 from bippo_rllib.baselines.bandit_connector import BanditSuggestions
 from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.even_suggestions import EvenSuggestions
-from bippo_rllib.baselines.oort_connector import OortRanking
+from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.selection.info_ranking import InfoRanking
 from bippo_rllib.selection.prior import RepresentativenessPrior
@@ -23,9 +23,9 @@ CONNECTORS = {
     "EvenSuggestions": EvenSuggestions,
     "InfoRanking": InfoRanking,
     "InfoRanking, three candidates": lambda: InfoRanking(candidates=3, seed=0),
-    "OortRanking": lambda: OortRanking(seed=0),
     "RepresentativenessPrior": RepresentativenessPrior,
-    "RuleConnector": lambda: RuleConnector(Cyclic(0)),
+    "RuleConnector, Cyclic": lambda: RuleConnector(Cyclic(0)),
+    "RuleConnector, Oort": lambda: RuleConnector(Oort(0)),
 }
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 
