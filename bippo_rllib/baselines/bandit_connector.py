@@ -45,7 +45,7 @@ class BanditSuggestions(SuggestionConnector):
         """Records the rewards of the last step, and returns suggestions that do not depend on the policies."""
         clients = [self._client_of(agent) for agent in agents]
         needs = "BanditSuggestions needs; with envs.FederatedRounds set reward='shapley' or 'leave_one_out'"
-        rewards = numbers(agents, [infos[agent] for agent in agents], self._reward_key, needs)
+        rewards = numbers(agents, [infos[agent] for agent in agents], self._reward_key, needs, optional=True)
         for client, reward in zip(clients, rewards.tolist(), strict=True):
             if not np.isnan(reward):
                 self.record.add(client, reward)

@@ -53,7 +53,7 @@ class GreedyFed(Rule):
     ) -> Sequence[int]:
         """Those never valued first, then by value."""
         needs = "GreedyFed needs; with envs.FederatedRounds set reward='shapley'"
-        rewards = numbers(clients, infos, self._reward_key, needs)
+        rewards = numbers(clients, infos, self._reward_key, needs, optional=True)
         for client, info, reward in zip(clients, infos, rewards.tolist(), strict=True):
             if entry(client, info, self._failed_key, needs):
                 self._record.add(client, 0.0)

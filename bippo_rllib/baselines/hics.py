@@ -47,7 +47,7 @@ class HiCS(Rule):
         seed: Of the draws.
 
     Raises:
-        ValueError: If the temperature is not above 0.
+        ValueError: If the temperature is not above 0, or there are no rounds.
     """
 
     def __init__(
@@ -63,6 +63,8 @@ class HiCS(Rule):
     ) -> None:
         if not temperature > 0.0:
             raise ValueError(f"temperature is {temperature}; it must be above 0")
+        if rounds < 1:
+            raise ValueError(f"rounds is {rounds}; it must be at least 1")
         self._rounds, self._temperature, self._entropy_weight, self._gamma = rounds, temperature, entropy_weight, gamma
         self._update_key, self._size_key = update_key, size_key
         self._rng = np.random.default_rng(seed)

@@ -65,7 +65,8 @@ class NormFilter(Rule):
     ) -> Sequence[int]:
         """Draws a random order of the clients that are not left out."""
         needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
-        norms = numbers(clients, infos, self._norm_key, needs) / numbers(clients, infos, self._size_key, needs)
+        norms = numbers(clients, infos, self._norm_key, needs, optional=True)
+        norms /= numbers(clients, infos, self._size_key, needs)
         self._measure({client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if norm == norm})
         accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
         self._round += 1

@@ -80,14 +80,17 @@ def affordable(costs: np.ndarray, budget: float) -> np.ndarray:
     return np.isfinite(costs) & (costs <= budget * (1.0 + BUDGET_TOLERANCE))
 
 
-def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str, needs: str) -> np.ndarray:
-    """Returns ``float64[N]``, what each info has under ``key``; NaN where that is None.
+def numbers(
+    clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str, needs: str, *, optional: bool = False
+) -> np.ndarray:
+    """Returns ``float64[N]``, what each info has under ``key``; NaN where that is None, if ``optional``.
 
     Args:
         clients: ``[N]`` names, for the error.
         infos: ``[N]`` infos.
         key: Info key.
         needs: End of the error message: what needs the key, and how to get it.
+        optional: Whether None may stand for no number.
 
     Raises:
         ValueError: If an info lacks the key or has no finite number there.
@@ -95,8 +98,11 @@ def numbers(clients: Sequence[str], infos: Sequence[Mapping[str, Any]], key: str
     values = np.full(len(clients), np.nan)
     for i, (client, info) in enumerate(zip(clients, infos, strict=True)):
         value = entry(client, info, key, needs)
-        if value is not None:
-            values[i] = value
-            if not np.isfinite(values[i]):
-                raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")
+        if value is None and optional:
+            continue
+        if value is None:
+            raise ValueError(f"the info of {client!r} has no number under {key!r}, which {needs}")
+        values[i] = value
+        if not np.isfinite(values[i]):
+            raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")
     return values

@@ -89,3 +89,5 @@ def test_what_is_missing_or_wrong_is_named():
         HiCS(5).order(["a"], [{"num_samples": 3}], np.ones(1), 1.0)
     with pytest.raises(ValueError, match="temperature is 0"):
         HiCS(5, temperature=0.0)
+    with pytest.raises(ValueError, match="rounds is 0"):
+        HiCS(0)
