@@ -36,16 +36,13 @@ class FedCor(Rule):
       the run, whose joules would have to be spent too;
     * changes of the last ``HISTORY`` random rounds count equally.
 
+    Infos have a client's ``num_samples`` and mean ``loss`` on its training samples, of all clients in every round.
+
     Args:
-        loss_key: Info key of a client's mean loss on its training samples, from all clients in every round.
-        size_key: Info key of its data size.
         seed: Of the draws and the first places.
     """
 
-    def __init__(
-        self, *, loss_key: str = "loss", size_key: str = "num_samples", seed: int | Sequence[int] | None = None
-    ) -> None:
-        self._loss_key, self._size_key = loss_key, size_key
+    def __init__(self, *, seed: int | Sequence[int] | None = None) -> None:
         self._rng = np.random.default_rng(seed)
         self._process = LossProcess(seed)
         self._losses: dict[str, float] = {}
@@ -58,7 +55,7 @@ class FedCor(Rule):
     ) -> Sequence[int]:
         """A random order, or those of the highest gain."""
         needs = "FedCor needs; with envs.FederatedRounds set with_loss"
-        losses = dict(zip(clients, numbers(clients, infos, self._loss_key, needs).tolist(), strict=True))
+        losses = dict(zip(clients, numbers(clients, infos, "loss", needs).tolist(), strict=True))
         if self._round and is_random(self._round - 1):
             self._learn({c: losses[c] - self._losses[c] for c in clients if c in self._losses})
         self._losses = losses
@@ -66,7 +63,7 @@ class FedCor(Rule):
         if is_random(self._round - 1):
             self._discounts = {}
             return self._rng.permutation(len(clients)).tolist()
-        picks = self._picks(clients, numbers(clients, infos, self._size_key, needs), costs, budget)
+        picks = self._picks(clients, numbers(clients, infos, "num_samples", needs), costs, budget)
         for i in picks:
             self._discounts[clients[i]] = self._discounts.get(clients[i], 1.0) * DISCOUNT
         return picks

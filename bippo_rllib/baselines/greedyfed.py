@@ -30,20 +30,14 @@ class GreedyFed(Rule):
     * a client whose training failed counts as tried, with a value of 0; one that joins later is tried as soon as it
       fits.
 
+    Infos have a client's ``own_reward`` in the last step, None if it did not participate, and ``failed``: whether it
+    participated, but its work was lost.
+
     Args:
-        reward_key: Info key of a client's reward in the last step, None if it did not participate.
-        failed_key: Info key of a flag: it participated, but its work was lost.
         seed: Of the random order.
     """
 
-    def __init__(
-        self,
-        *,
-        reward_key: str = "own_reward",
-        failed_key: str = "failed",
-        seed: int | Sequence[int] | None = None,
-    ) -> None:
-        self._reward_key, self._failed_key = reward_key, failed_key
+    def __init__(self, *, seed: int | Sequence[int] | None = None) -> None:
         self._rng = np.random.default_rng(seed)
         self._record = RewardRecord()
         self._places: dict[str, float] = {}
@@ -53,9 +47,9 @@ class GreedyFed(Rule):
     ) -> Sequence[int]:
         """Those never valued first, then by value."""
         needs = "GreedyFed needs; with envs.FederatedRounds set reward='shapley'"
-        rewards = numbers(clients, infos, self._reward_key, needs, optional=True)
+        rewards = numbers(clients, infos, "own_reward", needs, optional=True)
         for client, info, reward in zip(clients, infos, rewards.tolist(), strict=True):
-            if entry(client, info, self._failed_key, needs):
+            if entry(client, info, "failed", needs):
                 self._record.add(client, 0.0)
             elif not np.isnan(reward):
                 self._record.add(client, reward)

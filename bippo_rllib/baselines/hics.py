@@ -13,6 +13,9 @@ from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.info_entry import entry
 
+#: Of a difference of entropies, in nats, beside an angle, in radians.
+ENTROPY_WEIGHT = 10.0
+
 
 class HiCS(Rule):
     """Draws clusters of clients by how mixed their labels seem to be, and clients from them.
@@ -22,7 +25,7 @@ class HiCS(Rule):
 
     * with ``u_n`` what client n's last training changed of the output layer's bias, its estimated label entropy is
       ``H_n``, the entropy of ``softmax(u_n / temperature)``: labels that a client has are pushed up, others down;
-    * two clients are apart by the angle between their ``u``, plus ``entropy_weight * |H_n - H_m|``; clients whose rows
+    * two clients are apart by the angle between their ``u``, plus ``ENTROPY_WEIGHT * |H_n - H_m|``; clients whose rows
       in the matrix of these are alike are clustered by Ward's method;
     * a cluster is drawn in proportion to ``exp(gamma * (1 - t / rounds) * mean H)`` in round t, so that balanced data
       comes first and all clusters are equal in the end; then a client of it, in proportion to data size.
@@ -36,14 +39,14 @@ class HiCS(Rule):
     * round 0, in which all train, replaces the first turn of all clients; a client without an update, such as one that
       joined, comes first.
 
+    Infos have a client's ``num_samples`` and ``output_bias_update``: ``u_n``, ``[num_classes]`` numbers in the round
+    after it trained, else None.
+
     Args:
         rounds: Rounds in all, at least 1.
         temperature: Of the softmax, above 0. Bias updates grow with the learning rate and the number of local steps;
             0.01 suits updates of some hundredths.
-        entropy_weight: Of the difference of entropies.
         gamma: Of the mean entropies, at first.
-        update_key: Info key of ``u_n``, ``[num_classes]`` numbers in the round after it trained, else None.
-        size_key: Info key of a client's data size.
         seed: Of the draws.
 
     Raises:
@@ -55,18 +58,14 @@ class HiCS(Rule):
         rounds: int,
         *,
         temperature: float = 0.01,
-        entropy_weight: float = 10.0,
         gamma: float = 4.0,
-        update_key: str = "output_bias_update",
-        size_key: str = "num_samples",
         seed: int | Sequence[int] | None = None,
     ) -> None:
         if not temperature > 0.0:
             raise ValueError(f"temperature is {temperature}; it must be above 0")
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; it must be at least 1")
-        self._rounds, self._temperature, self._entropy_weight, self._gamma = rounds, temperature, entropy_weight, gamma
-        self._update_key, self._size_key = update_key, size_key
+        self._rounds, self._temperature, self._gamma = rounds, temperature, gamma
         self._rng = np.random.default_rng(seed)
         self._updates: dict[str, np.ndarray] = {}
         self._round = 0
@@ -77,10 +76,10 @@ class HiCS(Rule):
         """Those without an update first, then cluster by cluster."""
         needs = "HiCS needs; with envs.FederatedRounds set with_output_bias"
         for client, info in zip(clients, infos, strict=True):
-            update = entry(client, info, self._update_key, needs)
+            update = entry(client, info, "output_bias_update", needs)
             if update is not None:
                 self._updates[client] = np.array(update, dtype=np.float64)
-        sizes = numbers(clients, infos, self._size_key, needs)
+        sizes = numbers(clients, infos, "num_samples", needs)
         weight = self._gamma * max(0.0, 1.0 - self._round / self._rounds)
         self._round += 1
         known = np.array([i for i, client in enumerate(clients) if client in self._updates], dtype=np.int64)
@@ -90,7 +89,7 @@ class HiCS(Rule):
             places = np.count_nonzero(np.cumsum(np.sort(costs)) <= budget * (1.0 + BUDGET_TOLERANCE))
             updates = np.stack([self._updates[clients[i]] for i in known])
             entropies = label_entropies(updates, self._temperature)
-            clusters = clustered(distances(updates, entropies, self._entropy_weight), max(2, int(places)))
+            clusters = clustered(distances(updates, entropies), max(2, int(places)))
             order += known[self._drawn(clusters, weight * entropies, sizes[known])].tolist()
         return order
 
@@ -131,13 +130,13 @@ def label_entropies(updates: np.ndarray, temperature: float) -> np.ndarray:
     return np.log(totals) - (weights * logits).sum(axis=1) / totals
 
 
-def distances(updates: np.ndarray, entropies: np.ndarray, entropy_weight: float) -> np.ndarray:
+def distances(updates: np.ndarray, entropies: np.ndarray) -> np.ndarray:
     """Returns ``float64[N, N]``: angle plus weighted difference of entropies; an update of length 0 is at no angle."""
     lengths = np.linalg.norm(updates, axis=1, keepdims=True)
     units = np.divide(updates, lengths, out=np.zeros_like(updates), where=lengths > 0.0)
     angles = np.where((lengths > 0.0) & (lengths.T > 0.0), np.arccos(np.clip(units @ units.T, -1.0, 1.0)), 0.0)
     np.fill_diagonal(angles, 0.0)
-    return angles + entropy_weight * np.abs(entropies[:, None] - entropies)
+    return angles + ENTROPY_WEIGHT * np.abs(entropies[:, None] - entropies)
 
 
 def clustered(rows: np.ndarray, number: int) -> np.ndarray:

@@ -32,12 +32,8 @@ class LabelBalance(SetScore):
     * a budget replaces the number of clients;
     * the publication's server has inner products of label counts under encryption; here it has the counts.
 
-    Args:
-        key: Info key of a client's training samples of each class, ``[B]`` numbers of at least 0.
+    Infos have ``label_counts``, a client's training samples of each class, ``[B]`` numbers of at least 0.
     """
-
-    def __init__(self, key: str = "label_counts") -> None:
-        self.key = key
 
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
         """Reads the label counts of the live clients.
@@ -47,13 +43,13 @@ class LabelBalance(SetScore):
         """
         needs = "LabelBalance needs; with envs.FederatedRounds set with_label_counts"
         found = [
-            np.asarray(entry(client, info, self.key, needs), dtype=np.float64)
+            np.asarray(entry(client, info, "label_counts", needs), dtype=np.float64)
             for client, info in zip(clients, infos, strict=True)
         ]
         for client, counts in zip(clients, found, strict=True):
             if counts.ndim != 1 or counts.shape != found[0].shape or not (np.isfinite(counts) & (counts >= 0.0)).all():
                 raise ValueError(
-                    f"{client!r} has {self.key} {counts.tolist()}; it must be {found[0].size} numbers of at least 0, "
+                    f"{client!r} has label_counts {counts.tolist()}; it must be {found[0].size} numbers of at least 0, "
                     "one for each class, as those of the others are"
                 )
         self._counts = np.stack(found)

@@ -28,12 +28,13 @@ class NormFilter(Rule):
     * the selection that goes on is random, within the budget. If no client below the threshold fits it, all
       clients may be drawn.
 
+    Infos have a client's ``num_samples`` and ``update_norm``, the norm of its update in the round after it trained, else
+    None.
+
     Args:
         threshold: Factor above, larger than 0; at least 1 with ``two_sided``.
         two_sided: Whether clients below the median over ``threshold`` are left out too. Not the publication's: with few
             local steps random labels make short updates, as on digits, and long ones only with many.
-        norm_key: Info key of the norm of a client's update in the round after it trained, else None.
-        size_key: Info key of its data size.
         seed: Seed of the draws.
 
     Raises:
@@ -45,8 +46,6 @@ class NormFilter(Rule):
         *,
         threshold: float = 1.5,
         two_sided: bool = False,
-        norm_key: str = "update_norm",
-        size_key: str = "num_samples",
         seed: int | Sequence[int] | None = None,
     ) -> None:
         if not threshold > 0.0:
@@ -54,7 +53,6 @@ class NormFilter(Rule):
         if two_sided and threshold < 1.0:
             raise ValueError(f"threshold is {threshold}; with two_sided it must be at least 1")
         self._threshold, self._two_sided = threshold, two_sided
-        self._norm_key, self._size_key = norm_key, size_key
         self._rng = np.random.default_rng(seed)
         self._recent: list[float] = []
         self._left_out_until: dict[str, int] = {}
@@ -65,8 +63,8 @@ class NormFilter(Rule):
     ) -> Sequence[int]:
         """Draws a random order of the clients that are not left out."""
         needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
-        norms = numbers(clients, infos, self._norm_key, needs, optional=True)
-        norms /= numbers(clients, infos, self._size_key, needs)
+        norms = numbers(clients, infos, "update_norm", needs, optional=True)
+        norms /= numbers(clients, infos, "num_samples", needs)
         self._measure({client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if norm == norm})
         accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
         self._round += 1

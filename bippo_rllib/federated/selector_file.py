@@ -80,7 +80,7 @@ def pack(parts: SelectorParts) -> bytes:
     return _bytes(arrays, record)
 
 
-def pack_refusal(reason: str, steps: int = 0) -> bytes:
+def pack_refusal(reason: str, steps: int) -> bytes:
     """Returns the file of an algorithm that no selector can replace, with the reason."""
     return _bytes({}, {"refused": reason, "steps": steps})
 

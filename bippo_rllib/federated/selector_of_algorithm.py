@@ -27,9 +27,7 @@ from bippo_rllib.selection.suggestion_connector import SuggestionConnector
 from bippo_rllib.selection.update_matching import UpdateMatching
 
 
-def selector_bytes(
-    config: Any, learner: Any, connectors: Sequence[ConnectorV2], steps: int, environment: Any = None
-) -> bytes:
+def selector_bytes(config: Any, learner: Any, connectors: Sequence[ConnectorV2], steps: int, environment: Any) -> bytes:
     """Returns the file that ``ClientSelector.load`` reads; if no selector can do the same, a file with the reason.
 
     Args:

@@ -12,6 +12,9 @@ from torch import Tensor
 
 from bippo_rllib.policies.actor_critic import grow_rows
 
+#: Decay of the first and second moment; what is added to the root of the second one.
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+
 
 @dataclass
 class Moments:
@@ -31,14 +34,9 @@ class StackedAdam:
     Args:
         num_policies: Rows.
         size: Parameters of a row.
-        betas: Decay of the first and second moment.
-        eps: Added to the root of the second moment.
     """
 
-    def __init__(
-        self, num_policies: int, size: int, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
-        self._betas, self._eps = betas, eps
+    def __init__(self, num_policies: int, size: int) -> None:
         self.all = Moments(
             torch.zeros(num_policies, size),
             torch.zeros(num_policies, size),
@@ -63,14 +61,14 @@ class StackedAdam:
             moments: Adam moments of these P policies, updated in place.
             lr: Learning rate.
         """
-        beta1, beta2 = self._betas
+        beta1, beta2 = BETAS
         moments.steps += 1
         steps = moments.steps.unsqueeze(1).to(torch.float64)
         step_size = (lr / (1.0 - beta1**steps)).to(torch.float32)
         root_correction = (1.0 - beta2**steps).sqrt().to(torch.float32)
         moments.exp_avg.lerp_(gradients, 1.0 - beta1)
         moments.exp_avg_sq.mul_(beta2).addcmul_(gradients, gradients, value=1.0 - beta2)
-        denominator = moments.exp_avg_sq.sqrt().div_(root_correction).add_(self._eps)
+        denominator = moments.exp_avg_sq.sqrt().div_(root_correction).add_(EPSILON)
         parameters -= step_size * moments.exp_avg / denominator
 
     def grow(self, num_policies: int) -> None:

@@ -22,7 +22,7 @@ def test_entropies_and_distances_by_hand(seed, number, classes, temperature):
     entropies = label_entropies(updates, temperature)
     for update, found in zip(updates, entropies, strict=True):
         assert found == pytest.approx(entropy(np.exp(update / temperature)), abs=1e-9)
-    apart = distances(updates, entropies, 10.0)
+    apart = distances(updates, entropies)
     for i, u in enumerate(updates):
         for j, v in enumerate(updates):
             lengths = np.linalg.norm(u) * np.linalg.norm(v)
@@ -67,7 +67,7 @@ def test_balanced_clusters_come_first_and_all_are_equal_in_the_end():
 
 
 def test_clusters_are_of_a_kind_and_everybody_is_ordered_once():
-    rows = distances(np.stack(TWO_KINDS), label_entropies(np.stack(TWO_KINDS), 0.01), 10.0)
+    rows = distances(np.stack(TWO_KINDS), label_entropies(np.stack(TWO_KINDS), 0.01))
     first, second, third, fourth = clustered(rows, 2)
     assert first == second != third == fourth
     for order in rounds_of(HiCS(5, seed=1), TWO_KINDS, 9):
