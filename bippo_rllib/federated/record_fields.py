@@ -30,13 +30,13 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Optional:
+class OrNone:
     """An entry that may also be None."""
 
     table: Field | Table
 
 
-Table = Mapping[str, "Field | Optional | Table"]
+Table = Mapping[str, "Field | OrNone | Table"]
 
 
 def whole(low: int, high: int) -> Field:
@@ -111,8 +111,8 @@ def check_names(found: Collection[Any], expected: Collection[str], name: str) ->
         raise ValueError(f"{name} has {reprlib.repr(sorted(map(str, unknown)))}, which nothing reads")
 
 
-def _check_entry(value: Any, field: Field | Optional | Table, name: str) -> None:
-    if isinstance(field, Optional):
+def _check_entry(value: Any, field: Field | OrNone | Table, name: str) -> None:
+    if isinstance(field, OrNone):
         if value is None:
             return
         field = field.table

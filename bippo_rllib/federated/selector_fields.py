@@ -19,7 +19,7 @@ from bippo_rllib.federated.record_fields import (
     NAMES,
     TEXT,
     Field,
-    Optional,
+    OrNone,
     Table,
     check_names,
     check_record,
@@ -60,9 +60,9 @@ FIELDS: Table = {
         "lambda_": _SHARE,
         "clip_param": _POSITIVE,
         "vf_loss_coeff": real(0.0),
-        "vf_clip_param": Optional(_POSITIVE),
+        "vf_clip_param": OrNone(_POSITIVE),
         "entropy_coeff": real(0.0),
-        "grad_clip": Optional(_POSITIVE),
+        "grad_clip": OrNone(_POSITIVE),
         "use_critic": BOOLEAN,
     },
     "sampler": {
@@ -77,21 +77,21 @@ FIELDS: Table = {
         "epsilon": _SHARE,
         "rng": _GENERATOR,
     },
-    "prior": Optional({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
-    "matching": Optional(
+    "prior": OrNone({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
+    "matching": OrNone(
         {
             "key": KEY,
             "size_key": KEY,
             "length_penalty": real(0.0),
             "clients": NAMES,
-            "profile_size": Optional(whole(1, MOST_NUMBERS)),
-            "first_length": Optional(real(0.0)),
+            "profile_size": OrNone(whole(1, MOST_NUMBERS)),
+            "first_length": OrNone(real(0.0)),
             "num_recent": whole(0, RECENT),
         }
     ),
-    "ranking": Optional({"key": KEY, "highest_first": BOOLEAN}),
-    "cyclic": Optional({"waiting": NAMES, "had_a_turn": NAMES, "rng": _GENERATOR}),
-    "oort": Optional(
+    "ranking": OrNone({"key": KEY, "highest_first": BOOLEAN}),
+    "cyclic": OrNone({"waiting": NAMES, "had_a_turn": NAMES, "rng": _GENERATOR}),
+    "oort": OrNone(
         {
             "round": _COUNT,
             "exploration": _SHARE,
@@ -101,12 +101,12 @@ FIELDS: Table = {
             "rng": _GENERATOR,
         }
     ),
-    "reward": Optional({"name": Field("the name of a reward", is_reward), "base": _POSITIVE, "target": _SHARE}),
+    "reward": OrNone({"name": Field("the name of a reward", is_reward), "base": _POSITIVE, "target": _SHARE}),
     "explore": BOOLEAN,
-    "trains": Optional(NAMES),
+    "trains": OrNone(NAMES),
     "steps": _COUNT,
     "largest": real(0.0),
-    "last_policy_ids": Optional(NAMES),
+    "last_policy_ids": OrNone(NAMES),
 }
 #: Fields of a file without a selector, which has the reason.
 REFUSAL_FIELDS: Table = {"version": whole(VERSION, VERSION), "refused": TEXT, "steps": _COUNT}

@@ -18,7 +18,7 @@ import numpy as np
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import CENTRAL
 
-_MODULES = Path("learner_group", "learner", "rl_module")
+_MODULES_FOLDER = Path("learner_group", "learner", "rl_module")
 _STATE = "module_state.pkl"
 _MOST_NAMED = 5
 
@@ -100,7 +100,7 @@ def policies_file(folder: str | Path) -> Path:
     Raises:
         ValueError: If there is none.
     """
-    modules = Path(folder) / _MODULES
+    modules = Path(folder) / _MODULES_FOLDER
     for file in (modules / CENTRAL / _STATE, modules / _STATE):
         if file.is_file():
             return file
@@ -163,11 +163,11 @@ class _ArraysOnly(pickle.Unpickler):
     """Unpickles NumPy arrays in dicts, and refuses any other class or function, which would be called."""
 
     _NAMES = frozenset({"_frombuffer", "_reconstruct", "scalar", "ndarray", "dtype"})
-    _MODULES = re.compile(r"numpy(\._?core(\.numeric|\.multiarray))?")
+    _NUMPY_MODULES = re.compile(r"numpy(\._?core(\.numeric|\.multiarray))?")
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         """Returns an object of NumPy, of any version."""
-        is_numpy = self._MODULES.fullmatch(module_name) and global_name in self._NAMES
+        is_numpy = self._NUMPY_MODULES.fullmatch(module_name) and global_name in self._NAMES
         if not is_numpy and (module_name, global_name) != ("collections", "OrderedDict"):
             raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is no array")
         return super().find_class(module_name, global_name)
