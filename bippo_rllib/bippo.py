@@ -225,7 +225,7 @@ class Bippo(LateEvaluationPPO):
     @property
     def sampler(self) -> BudgetSampler:
         """The budget sampler of the training run."""
-        return self.env_runner.sampler_connector.sampler
+        return self.env_runner.sampler_connector().sampler
 
     @property
     def parallel_env(self) -> ParallelEnv | MultiAgentEnv:

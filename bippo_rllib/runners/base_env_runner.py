@@ -43,7 +43,7 @@ class BaseEnvRunner(LeanEnvRunner):
             warnings.filterwarnings("ignore", ".*Overriding environment rllib-multi-agent-env", UserWarning)
             super().make_env()
 
-    def require_sampler(self) -> BudgetSamplerConnector:
+    def sampler_connector(self) -> BudgetSamplerConnector:
         """Returns the budget sampler's connector in the module-to-env pipeline.
 
         Raises:
@@ -55,11 +55,6 @@ class BaseEnvRunner(LeanEnvRunner):
                 "the budget; leave add_default_connectors_to_module_to_env_pipeline on, or append the connector"
             )
         return connector
-
-    @property
-    def sampler_connector(self) -> BudgetSamplerConnector:
-        """The budget sampler's connector."""
-        return self.require_sampler()
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Returns RLlib's state and, in training, the running episode if the environment can be restored."""

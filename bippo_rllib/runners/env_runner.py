@@ -85,7 +85,7 @@ class BippoEnvRunner(BaseEnvRunner):
         for name, number in (("num_timesteps", num_timesteps), ("num_episodes", num_episodes)):
             if number is not None and (number < 0 or None not in (num_timesteps, num_episodes)):
                 raise ValueError(f"{name} is {number}; give num_timesteps or num_episodes, at least 0")
-        self.require_sampler()
+        self.sampler_connector()  # raises if there is none
         explore = self.config.explore if explore is None else explore
         with self.metrics.log_time(SAMPLE_TIMER):
             if force_reset or num_episodes is not None or self.needs_reset:

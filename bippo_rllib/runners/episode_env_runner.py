@@ -23,7 +23,7 @@ class EpisodeEnvRunner(BaseEnvRunner, EpisodeHooks):
 
     def sample(self, **kwargs: Any) -> list[MultiAgentEpisode]:
         """Overrides RLlib's; callbacks get one summary of all earlier chunks of an episode instead of the chunks."""
-        self.require_sampler()
+        self.sampler_connector()  # raises if there is none
         episodes = super().sample(**kwargs)
         self.keep_chunks()
         for chunk in episodes:

@@ -41,7 +41,7 @@ def prepare_evaluation(evaluating: BaseEnvRunner, training: BaseEnvRunner) -> No
     """
     evaluating.set_state(copy.deepcopy(training.get_state(components=CONNECTORS)))
     if "epsilon" in (training.config.evaluation_config or ()):
-        evaluating.sampler_connector.sampler.epsilon = evaluating.config.epsilon
+        evaluating.sampler_connector().sampler.epsilon = evaluating.config.epsilon
     evaluating.forget_weights_version()
     if evaluating.config.evaluation_force_reset_envs_before_iteration:
         evaluating.needs_reset = True

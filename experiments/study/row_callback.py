@@ -106,7 +106,7 @@ class RowCallback(RLlibCallback):
         last = algorithm.parallel_env.last_round
         in_env, self._env_seconds = algorithm.env_seconds - self._env_seconds, algorithm.env_seconds
         epsilon, self._epsilon = self._epsilon, _epsilon(algorithm)
-        scored = algorithm.env_runner.sampler_connector.latest  # agents sort as their clients do
+        scored = algorithm.env_runner.sampler_connector().latest  # agents sort as their clients do
         return {
             **vars(self._info),
             **{name: value for name, value in vars(last).items() if name in COLUMN_NAMES},

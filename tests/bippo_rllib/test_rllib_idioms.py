@@ -220,7 +220,7 @@ def test_an_evaluation_may_explore_at_a_rate_of_its_own(own, epsilon):
     steps(algo, 4)
     for _ in range(2):
         algo.evaluate()
-        assert algo.eval_env_runner.sampler_connector.sampler.epsilon == pytest.approx(epsilon * 0.9**3)
+        assert algo.eval_env_runner.sampler_connector().sampler.epsilon == pytest.approx(epsilon * 0.9**3)
     assert algo.sampler.epsilon == pytest.approx(0.9**4)
 
 

@@ -83,7 +83,7 @@ def test_they_are_those_of_the_step_also_across_the_end_of_an_episode(config_cla
     found = []
     for _ in range(7):  # the episode has 5 steps
         found.append(algo.train()["env_runners"]["selection"])
-        latest = algo.env_runner.sampler_connector.latest
+        latest = algo.env_runner.sampler_connector().latest
         assert len(latest.agents) == len(latest.scores) and latest.scores.tolist() == Halving.heard[-1]
         assert latest.suggestions == pytest.approx(2 * latest.scores, rel=1e-6) and latest.suggestions.all()
     steps = zip(algo.parallel_env.steps, Halving.heard, strict=True)
