@@ -28,7 +28,8 @@ class NormFilter(Rule):
     * the selection that goes on is random, within the budget. If no client below the threshold fits it, all
       clients may be drawn.
 
-    Infos have a client's ``num_samples`` and ``update_norm``, that of its update in the round after it trained, else None.
+    Infos have a client's ``num_samples`` and ``update_norm``, in the round after it trained that of its update, else
+    None.
 
     Args:
         threshold: Factor above, larger than 0; at least 1 with ``two_sided``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -14,9 +15,10 @@ from bippo_rllib.federated.ranking import Ranking, ReportRanking, RuleRanking
 from bippo_rllib.federated.reports import shown
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_parts import SelectorParts
+from bippo_rllib.federated.selector_settings import PRIOR, SAMPLER
 from bippo_rllib.learning.policy_trainer import BATCH_SIZE, PolicyTrainer
 from bippo_rllib.learning.ppo_update import PPOSettings
-from bippo_rllib.method_settings import METHOD_SETTINGS, MethodSettings
+from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.policies.actor_critic import HIDDEN_SIZE, ParameterLayout
 from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.selection.budget_sampler import BudgetSampler
@@ -46,26 +48,29 @@ def fresh_parts(method: str, seed: int | None) -> SelectorParts:
     settings = METHOD_SETTINGS[name]
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else _checked_seed(seed)
     selection, training = dict(settings.selection), dict(settings.training)
-    prior = {key: selection[f"prior_{key}"] for key in ("weight", "gain", "only_lowers") if f"prior_{key}" in selection}
+    prior = _taken(selection, PRIOR, "prior_")
+    sampler = {"strategy": selection.pop("sampler"), "set_weight": SET_WEIGHT} | _taken(selection, SAMPLER)
     policies = PolicyStack()
     size = shared("rules.observation").OBSERVATION_SIZE
-    policies.initialize(ParameterLayout(size, HIDDEN_SIZE), seed)
-    return SelectorParts(
-        trainer=PolicyTrainer(policies, training.get("policy_batch_size", BATCH_SIZE)),
-        sampler=BudgetSampler(
-            selection["sampler"],
-            outside_odds=selection.get("outside_odds", 0.0),
-            set_weight=selection.get("set_weight", SET_WEIGHT),
-            seed=seed_for(seed, "budget sampler"),
-        ),
+    policies.initialize(ParameterLayout(size, training.pop("hidden_size", HIDDEN_SIZE)), seed)
+    parts = SelectorParts(
+        trainer=PolicyTrainer(policies, training.pop("policy_batch_size", BATCH_SIZE)),
+        sampler=BudgetSampler(**sampler, seed=seed_for(seed, "budget sampler")),
         observation_high=np.ones(size, dtype=np.float32),
-        settings=PPOSettings(**{f.name: training[f.name] for f in fields(PPOSettings) if f.name in training}),
-        prior=Prior(**{"key": "accuracy", "gain": 1.0, **prior}) if prior else None,
+        settings=PPOSettings(**_taken(training, [field.name for field in fields(PPOSettings)])),
+        prior=Prior(**prior) if prior else None,
         matching=UpdateMatching() if settings.update_profile_size else None,
-        ranking=_ranking(settings, seed),
+        ranking=_ranking(settings.rule, _taken(selection, ("score_key", "highest_first")), seed),
         reward=Reward(settings.reward),
         trains=None if settings.learns else [],
     )
+    assert not selection and not training, f"{method} sets {[*selection, *training]}, which no selector has"
+    return parts
+
+
+def _taken(settings: dict[str, Any], names: Iterable[str], prefix: str = "") -> dict[str, Any]:
+    """Removes those of ``names`` that are in ``settings``, with the prefix, and returns them without it."""
+    return {name: settings.pop(prefix + name) for name in names if prefix + name in settings}
 
 
 def _checked_seed(seed: Any) -> int:
@@ -74,14 +79,12 @@ def _checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _ranking(settings: MethodSettings, seed: int) -> Ranking | None:
-    if settings.rule == "cyclic":
+def _ranking(rule: str, by_report: dict[str, Any], seed: int) -> Ranking | None:
+    if rule == "cyclic":
         return RuleRanking(Cyclic(seed_for(seed, "rule")))
-    if settings.rule == "oort":
+    if rule == "oort":
         return RuleRanking(Oort(seed_for(seed, "oort")))
-    if "score_key" in settings.selection:
-        return ReportRanking(settings.selection["score_key"], settings.selection.get("highest_first", True))
-    return None
+    return ReportRanking(by_report.pop("score_key"), **by_report) if by_report else None
 
 
 def _why_none(method: object) -> str:

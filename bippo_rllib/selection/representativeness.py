@@ -111,9 +111,9 @@ class Prior:
         record: Record of all reports.
     """
 
-    key: str
-    weight: float
-    gain: float
+    key: str = "accuracy"
+    weight: float = 2.0
+    gain: float = 1.0
     only_lowers: bool = False
     record: Representativeness = field(default_factory=Representativeness)
 
