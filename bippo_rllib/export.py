@@ -19,7 +19,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command."""
+    """Returns the parser of the command."""
     result = _Parser(prog="bippo export", description=__doc__.partition(":")[0] + ".")
     result.add_argument("checkpoint", type=Path, help="a trial's folder or a checkpoint")
     result.add_argument("out", type=Path, help="the file to write, such as selector.safetensors")
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command and returns its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a path may have characters that the terminal lacks
     parsed = parser().parse_args(arguments)

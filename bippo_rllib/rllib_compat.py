@@ -102,7 +102,7 @@ class LeanLearner(TorchLearner):
         self.set_optimizer_state(state)
 
     def _map_module_to_device(self, module: Any) -> None:
-        """Nothing, as policies stay on the CPU; RLlib's would make a module of each to move it."""
+        """Does nothing, as policies stay on the CPU; RLlib's would make a module of each to move it."""
 
     def _log_trainable_parameters(self) -> None:
         """Logs one total; RLlib's logs a value for each policy."""
@@ -182,10 +182,10 @@ class EpisodeHooks(LeanEnvRunner):
     """
 
     def on_reset(self) -> None:
-        """Called before the environment is reset."""
+        """Runs before the environment is reset; does nothing here."""
 
     def on_step(self, actions: Mapping[Any, Any], returned: tuple[Any, ...]) -> Mapping[Any, Any]:
-        """Called after each step with what the environment returned; returns the observations to use."""
+        """Runs after each step with what the environment returned; returns the observations to use."""
         return returned[0]
 
     def on_seen(self, agent_ids: Iterable[Any]) -> None:

@@ -11,9 +11,10 @@ from bippo_rllib.baselines.loss_process import LossProcess
 from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 
-#: First rounds with random clients, after which every so many are; changes of loss that are kept; what a client's gain
-#: is multiplied by for each time it was picked since the last random round.
-WARM_UP, INTERVAL, HISTORY, DISCOUNT = 15, 10, 10, 0.9
+WARM_UP = 15  #: first rounds, with random clients
+INTERVAL = 10  #: rounds from one with random clients to the next, after the first ones
+HISTORY = 10  #: rounds with random clients whose changes of loss are kept
+DISCOUNT = 0.9  #: factor of a client's gain for each time it was picked since the last random round
 
 
 class FedCor(Rule):
@@ -53,7 +54,7 @@ class FedCor(Rule):
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
-        """A random order, or those of the highest gain."""
+        """Orders the clients at random in random rounds, else by gain."""
         needs = "FedCor needs; with envs.FederatedRounds set with_loss"
         losses = dict(zip(clients, numbers(clients, infos, "loss", needs).tolist(), strict=True))
         if self._round and is_random(self._round - 1):

@@ -45,7 +45,7 @@ class GreedyFed(Rule):
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
-        """Those never valued first, then by value."""
+        """Orders clients without a value first, then by mean value."""
         needs = "GreedyFed needs; with envs.FederatedRounds set reward='shapley'"
         rewards = numbers(clients, infos, "own_reward", needs, optional=True)
         for client, info, reward in zip(clients, infos, rewards.tolist(), strict=True):

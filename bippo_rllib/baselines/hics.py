@@ -73,7 +73,7 @@ class HiCS(Rule):
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
-        """Those without an update first, then cluster by cluster."""
+        """Orders clients without an update first, the others as clusters are drawn."""
         needs = "HiCS needs; with envs.FederatedRounds set with_output_bias"
         for client, info in zip(clients, infos, strict=True):
             update = entry(client, info, "output_bias_update", needs)

@@ -62,6 +62,6 @@ class LabelBalance(SetScore):
 
 
 def _mix(counts: np.ndarray) -> np.ndarray:
-    """``float64[K, B]`` shares of the classes; NaN for a set without samples."""
+    """Returns ``float64[K, B]``, shares of the classes; NaN for a set without samples."""
     totals = counts.sum(axis=1, keepdims=True)
     return np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0.0)

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-#: Numbers of a client's place; standard deviation of the noise; step size and steps of a fit.
-DIMENSION, NOISE, LEARNING_RATE, STEPS = 10, 0.01, 0.01, 100
-#: Decay rates and the small number of Adam.
-BETAS, EPSILON = (0.9, 0.999), 1e-8
+DIMENSION = 10  #: numbers of a client's place
+NOISE = 0.01  #: standard deviation, in the unit of the losses
+LEARNING_RATE = 0.01  #: of a fit, by Adam
+STEPS = 100  #: of a fit
+BETAS = (0.9, 0.999)  #: Adam's decay of the first and second moment
+EPSILON = 1e-8  #: what Adam adds to the root of the second moment
 
 
 class LossProcess:

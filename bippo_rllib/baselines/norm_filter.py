@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from bippo_rllib.baselines.rule import Rule, affordable, numbers
 
-#: Updates whose median is the measure of others; rounds after which a client that was left out is tried again.
-RECENT, AGAIN = 20, 20
+RECENT = 20  #: latest updates, whose median is the measure of others
+AGAIN = 20  #: rounds after which a client that was left out is tried again
 
 
 class NormFilter(Rule):
@@ -65,7 +66,9 @@ class NormFilter(Rule):
         needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
         norms = numbers(clients, infos, "update_norm", needs, optional=True)
         norms /= numbers(clients, infos, "num_samples", needs)
-        self._measure({client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if norm == norm})
+        self._measure(
+            {client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if not math.isnan(norm)}
+        )
         accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
         self._round += 1
         if not (accepted & affordable(costs, budget)).any():

@@ -13,19 +13,18 @@ from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.generator import new_generator
 
-#: Share of a round's places that goes to clients never tried: at first, its factor per round, its lower end.
-EXPLORATION, EXPLORATION_DECAY, EXPLORATION_MIN = 0.9, 0.98, 0.2
-#: Utilities above this quantile count as the quantile.
-CLIP = 0.95
-#: Known clients compete for a place if their utility reaches this share of the last that would get one.
-CUT_OFF = 0.95
-#: Exponent of what a client that costs more than the preferred cost is scaled down by.
-COST_PENALTY = 2.0
-#: The preferred cost is the quantile of all clients' costs that the pacer sets, in percent; every so many rounds it
-#: relaxes by a step if utility has become flat (changed by at most a tenth) and tightens if it jumped (fivefold).
-PACE, PACER_STEP, PACER_ROUNDS, FLAT, JUMP = 10, 5, 20, 0.1, 5.0
-#: Clients never tried are drawn from so many times as many as are wanted, the most promising ones.
-WINDOW = 5
+EXPLORATION = 0.9  #: share of the first round's places that goes to clients never tried
+EXPLORATION_DECAY = 0.98  #: its factor per round
+EXPLORATION_MIN = 0.2  #: its lower end
+CLIP = 0.95  #: quantile of the utilities above which they count as the quantile
+CUT_OFF = 0.95  #: known clients compete for a place from this share of the last utility that would get one
+COST_PENALTY = 2.0  #: exponent of what a client that costs more than the preferred cost is scaled down by
+PACE = 10  #: the preferred cost at first, as a quantile of all clients' costs in percent
+PACER_STEP = 5  #: percent by which the pacer moves it
+PACER_ROUNDS = 20  #: rounds of a window of the pacer, which compares the last two
+FLAT = 0.1  #: share of the earlier window's utility by which the later may differ for the preferred cost to rise
+JUMP = 5.0  #: multiple of the earlier window's utility by which the later must differ for it to fall
+WINDOW = 5  #: clients never tried are drawn from the most promising, so many times as many as are wanted
 _NEEDS = "Oort needs; with envs.FederatedRounds set with_loss"
 
 
@@ -118,7 +117,7 @@ class Oort(Rule):
         return [*picks, *self._rng.permutation(others).tolist()]
 
     def get_state(self) -> dict[str, Any]:
-        """Records, pace and the generator."""
+        """Returns the records, the pace and the generator's state."""
         return {
             "round": self._round,
             "exploration": self._exploration,
@@ -129,7 +128,7 @@ class Oort(Rule):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores ``get_state``."""
+        """Restores a ``state`` that ``get_state`` returned."""
         known, history = dict(state["known"]), deque(state["history"], maxlen=2 * PACER_ROUNDS)
         moved = state["round"], state["exploration"], state["pace"]
         self._rng.bit_generator.state = state["rng"]  # checked by NumPy, so that nothing is half restored
@@ -145,14 +144,14 @@ class Oort(Rule):
             self._pace = max(PACER_STEP, self._pace - PACER_STEP)
 
     def _cost_discount(self, costs: np.ndarray) -> np.ndarray:
-        """``float64[N]``: 1 up to the preferred cost, then ``(preferred / cost) ** COST_PENALTY``."""
+        """Returns ``float64[N]``, 1 up to the preferred cost, then ``(preferred / cost) ** COST_PENALTY``."""
         if self._pace >= 100:
             return np.ones(len(costs))
         preferred = np.sort(costs)[min(len(costs) * self._pace // 100, len(costs) - 1)]
         return np.divide(preferred, costs, out=np.ones(len(costs)), where=costs > preferred) ** COST_PENALTY
 
     def _scores(self, clients: Sequence[str]) -> np.ndarray:
-        """``float64[len(clients)]``: clipped and normalised utility, and more the longer ago a client trained."""
+        """Returns ``float64[len(clients)]``, clipped and normalised utility, more the longer ago a client trained."""
         if not clients:
             return np.empty(0)
         utilities, last_rounds = np.array([self._known[client] for client in clients]).T
@@ -174,7 +173,7 @@ class Oort(Rule):
         return self._draw(new[best], promise[best], count)
 
     def _draw(self, indices: np.ndarray, weights: np.ndarray, count: int) -> list[int]:
-        """``count`` of ``indices`` one after the other, in proportion to ``weights``; those of weight 0 come last."""
+        """Draws ``count`` of ``indices`` one by one in proportion to ``weights``; those of weight 0 come last."""
         with np.errstate(divide="ignore"):
             keys = np.log(weights) + self._rng.gumbel(size=len(weights))
         return [int(index) for index in indices[np.argsort(-keys, kind="stable")][:count]]

@@ -77,7 +77,8 @@ class LastRound:
             ids: Policies of the clients that are available by now.
         """
         now = set(ids)
-        return [p for p, reward in zip(self.policy_ids, self.rewards, strict=True) if p not in now or reward == reward]
+        rewards = zip(self.policy_ids, self.rewards.tolist(), strict=True)
+        return [policy for policy, reward in rewards if policy not in now or not math.isnan(reward)]
 
     def experience(self, policies: PolicyStack, ids: Sequence[str], observations: np.ndarray) -> StepExperience:
         """Returns one step of training, of the clients that trained and are still available.
@@ -109,7 +110,7 @@ class LastRound:
         return [position[policy_of(client)] for client in clients]
 
     def _team_reward(self, formula: Reward, accuracies: Mapping[Any, float]) -> float:
-        """Of the mean over all with an accuracy before and after; 0 if there is none."""
+        """Returns the reward of the change of the mean over clients with accuracies before and after; 0 if none."""
         if np.isnan(self.accuracies).all():
             raise ValueError("there were no accuracies in the last select to compare with; give effects or rewards")
         after = {policy_of(c): checked_number(c, value, "accuracy", ACCURACY) for c, value in accuracies.items()}

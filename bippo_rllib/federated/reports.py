@@ -192,7 +192,7 @@ def _flag(client: Hashable, value: Any, key: str) -> bool:
 
 
 def _as_float(value: Any) -> float:
-    """NaN where ``value`` is no number."""
+    """Returns ``value`` as a float; NaN where it is no number."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):

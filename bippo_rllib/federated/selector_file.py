@@ -99,7 +99,7 @@ def unpack(path: str | Path) -> SelectorParts:
 
 
 def find(path: Path) -> Path:
-    """The selector's file at ``path``: a file, in a checkpoint, or in the newest whole checkpoint of a trial's folder.
+    """Finds the selector's file: ``path``, or in a checkpoint, or in the newest whole checkpoint of a trial's folder.
 
     Raises:
         ValueError: If there is none; the message has what was found.
@@ -148,7 +148,7 @@ def _bytes(arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> bytes
 
 
 def _read_record(file: Path) -> dict[str, Any]:
-    """The record in a file, checked; nothing else is read."""
+    """Returns the record in a file, checked; nothing else is read."""
     try:
         with safe_open(file, framework="np") as content:
             record = json.loads(content.metadata()[_KEY])
@@ -168,7 +168,7 @@ def _read_record(file: Path) -> dict[str, Any]:
 
 
 def _read_arrays(file: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays that belong to ``record``; types and shapes are checked before any of them is read."""
+    """Returns the arrays that belong to ``record``; types and shapes are checked before any of them is read."""
     try:
         with safe_open(file, framework="np") as content:
             slices = {name: content.get_slice(name) for name in content.keys()}  # noqa: SIM118
@@ -188,7 +188,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _steps(file: Path) -> int:
-    """Steps of training that a selector has behind it; -1 of one that cannot be read."""
+    """Returns the steps of training that a selector has behind it; -1 of one that cannot be read."""
     try:
         return _read_record(file)["steps"]
     except _UnreadableError:
@@ -196,7 +196,7 @@ def _steps(file: Path) -> int:
 
 
 def _parts(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SelectorParts:
-    """The selector of what was read and checked."""
+    """Returns the selector of what was read and checked."""
     _, hidden_size, obs_dim = arrays[_WEIGHTS].shape
     layout, ids = ParameterLayout(obs_dim, hidden_size), record["policy_ids"]
     rows = [torch.from_numpy(arrays[name]).flatten(1) for name in layout.shapes]

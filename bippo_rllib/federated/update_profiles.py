@@ -64,5 +64,5 @@ def _arrays(parameters: Sequence[Any] | np.ndarray) -> list[np.ndarray]:
 
 @lru_cache(maxsize=2)
 def _sketch(num_values: int, size: int, seed: int) -> Any:
-    """Kept, since drawing it takes longer than using it."""
+    """Returns the projection, cached since drawing takes longer than using it."""
     return shared("rules.update_sketch").UpdateSketch(num_values, size, seed)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bippo_rllib.policies.actor_critic import grow_rows
 
-#: Decay of the first and second moment; what is added to the root of the second one.
-BETAS, EPSILON = (0.9, 0.999), 1e-8
+BETAS = (0.9, 0.999)  #: decay of the first and second moment
+EPSILON = 1e-8  #: what is added to the root of the second moment
 
 
 @dataclass

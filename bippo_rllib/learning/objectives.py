@@ -47,7 +47,7 @@ def ppo_loss(
     vf_loss_coeff: float = 1.0,
     vf_clip_param: float | None = None,
 ) -> Tensor:
-    """Clipped surrogate (paper, eq. 8) plus squared value error (eq. 9), averaged over each policy's batch.
+    """Computes clipped surrogate (paper, eq. 8) plus squared value error (eq. 9), averaged over each policy's batch.
 
     Args:
         log_probs: ``[..., K]`` log pi(participate | s) of the current policy.
@@ -71,7 +71,7 @@ def ppo_loss(
 
 
 def clip_fraction(log_probs: Tensor, old_log_probs: Tensor, clip_param: float) -> Tensor:
-    """Share of each policy's samples whose ratio is outside ``[1 - clip_param, 1 + clip_param]``.
+    """Computes the share of each policy's samples whose ratio is outside ``[1 - clip_param, 1 + clip_param]``.
 
     Args:
         log_probs: ``[..., K]`` log pi(participate | s) of the current policy.

@@ -104,7 +104,7 @@ def update_policies(
 def _advantages(
     parameters: Mapping[str, Tensor], batch: ParticipationBatch, settings: PPOSettings
 ) -> tuple[Tensor, Tensor]:
-    """Advantages and returns ``[P, K]`` under the critics of ``parameters``, or without any."""
+    """Computes advantages and returns, ``[P, K]`` under the critics of ``parameters``, or without any."""
     values = _state_values(parameters, batch.observations, settings)
     next_values = _state_values(parameters, batch.next_observations, settings)
     return gae(batch.rewards, values, next_values, batch.ends, gamma=settings.gamma, lambda_=settings.lambda_)

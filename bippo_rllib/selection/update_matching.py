@@ -120,7 +120,7 @@ class UpdateMatching(SetScore):
         lengths = [float(np.linalg.norm(update)) for update in updates.values()]
         if self._first_length is None:
             self._first_length = float(np.median(lengths))
-            self._profiles = {**self._profiles, **updates}  # in place of the dict, so that a shallow copy is a copy
+            self._profiles = {**self._profiles, **updates}  # a new dict, as copy.copy of this is a copy (predict)
             return
         self._recent = [*self._recent, *lengths][-RECENT:]
         is_enough, median = len(self._recent) >= FEWEST, float(np.median(self._recent))

@@ -49,7 +49,7 @@ class CentralBatch(ParticipationBatch):
 
 
 def joint_state(observations: Tensor, shared: int) -> Tensor:
-    """Observations ``[..., N, obs_dim]`` -> joint state ``[..., shared + N * (obs_dim - shared)]``.
+    """Returns the joint state ``[..., shared + N * (obs_dim - shared)]`` of observations ``[..., N, obs_dim]``.
 
     The first ``shared`` entries are the same for all agents and are taken once, from the first; then each agent's own,
     in agent order: ``1 + 4 N`` inputs for the paper's five-entry observations.
@@ -58,7 +58,7 @@ def joint_state(observations: Tensor, shared: int) -> Tensor:
 
 
 def batch_of(rounds: list[CentralStep], ends: list[bool], shared: int) -> CentralBatch:
-    """Buffered rounds, with at least one participant each, as one batch."""
+    """Returns buffered rounds, with at least one participant each, as one batch."""
 
     def stacked(name: str) -> Tensor:
         return torch.from_numpy(np.stack([getattr(step, name) for step in rounds])).unsqueeze(0)

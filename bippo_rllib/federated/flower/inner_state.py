@@ -69,7 +69,7 @@ class InnerState:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """The text by which a value is compared; None for objects that are not saved, such as functions and strategies."""
+    """Returns the text by which a value is compared; None for what is not saved, such as functions and strategies."""
     arrays: dict[str, np.ndarray] = {}
     try:
         packed = json.dumps(pack(value, arrays))

@@ -125,7 +125,7 @@ def _last_line(reason: str | None) -> str:
 
 
 def _entries(reply: Message) -> Mapping[str, Any]:
-    """All entries of a reply's MetricRecord, and of its ConfigRecords, whose values may be texts."""
+    """Returns all entries of a reply's MetricRecord, and of its ConfigRecords, whose values may be texts."""
     entries: dict[str, Any] = {}
     for config in reply.content.config_records.values():
         entries |= config
