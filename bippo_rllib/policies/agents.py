@@ -1,4 +1,7 @@
-"""Maps agents to policies and policies to spaces. Works without Ray."""
+"""Maps agents to policies and policies to spaces. Works without Ray.
+
+A client is an agent under all ids that it comes back with; its policy, RLlib's module, has its name.
+"""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ class SavedPolicies:
             raise ValueError(f"{self.folder} holds {found.kind}, expected {expected.kind}")
         if set(found.clients) != set(expected.clients):
             raise ValueError(
-                f"{self.folder} is of other clients: only in the checkpoint "
+                f"{self.folder} is of other agents: only in the checkpoint "
                 f"{only_in(found.clients, expected.clients)}, only here {only_in(expected.clients, found.clients)}; "
-                "start from a run with the same clients"
+                "start from a run with the same agents"
             )
         if found.central and found.clients != expected.clients:
             raise ValueError(f"{self.folder} has the clients in another order; a central network is tied to the order")

@@ -269,5 +269,5 @@ def _checked(
 def _refuse(bad: np.ndarray, values: np.ndarray, what: str, expected: str, names: Sequence[str] | None) -> None:
     if bad.any():
         index = int(np.flatnonzero(bad)[0])
-        who = names[index] if names is not None else f"client {index}"
-        raise ValueError(f"{who} has {what} {values[index]}; it must be {expected} ({int(bad.sum())} such clients)")
+        who = names[index] if names is not None else f"agent {index}"
+        raise ValueError(f"{who} has {what} {values[index]}; it must be {expected} ({int(bad.sum())} such agents)")

@@ -83,7 +83,7 @@ def draw_candidates(sizes: np.ndarray, count: int, rng: np.random.Generator) -> 
         ValueError: If a size is negative.
     """
     if (sizes < 0.0).any():
-        raise ValueError(f"a client's data size is {sizes.min()}; it must be at least 0")
+        raise ValueError(f"an agent's data size is {sizes.min()}; it must be at least 0")
     count = min(count, int(np.count_nonzero(sizes)))
     if count == 0:
         return np.empty(0, dtype=np.int64)

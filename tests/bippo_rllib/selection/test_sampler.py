@@ -277,12 +277,12 @@ def test_negative_scores_are_refused_where_they_are_weights():
     for strategy in STRATEGIES:
         sampler = BudgetSampler(strategy, seed=0)
         if strategy in ("stochastic", "odds"):
-            with pytest.raises(ValueError, match=r"client 1 has score -0\.5"):
+            with pytest.raises(ValueError, match=r"agent 1 has score -0\.5"):
                 sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)
         else:
             assert sorted(sampler.select([0.1, -0.5], [1.0, 1.0], 2.0)) == [0, 1]
     for score in (math.inf, -1.0):  # also where another one is no candidate
-        with pytest.raises(ValueError, match=f"client 1 has score {score}"):
+        with pytest.raises(ValueError, match=f"agent 1 has score {score}"):
             BudgetSampler("stochastic").select([-math.inf, score], [1.0, 1.0], 2.0)
 
 
