@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
+from bippo_rllib.fields import PPO_FIELDS, PPO_OPTIONAL, Field, real
 from bippo_rllib.rllib_settings import ALSO_FINE, CHANGEABLE, CHANGED_IN_EVALUATION, HONOURED_ON_EPISODES, REASONS
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
@@ -76,24 +76,17 @@ def _check_classes(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
             )
 
 
-#: Setting -> (lowest, highest, whether the lowest is included).
-_RANGES: dict[str, tuple[float, float, bool]] = {
-    "lr": (0.0, math.inf, False),
-    "gamma": (0.0, 1.0, True),
-    "lambda_": (0.0, 1.0, True),
-    "clip_param": (0.0, math.inf, False),
-    "vf_loss_coeff": (0.0, math.inf, True),
-    "vf_clip_param": (0.0, math.inf, False),
-    "grad_clip": (0.0, math.inf, False),
-    "entropy_coeff": (0.0, math.inf, True),
-    "prior_weight": (-math.inf, math.inf, True),
-    "prior_gain": (0.0, math.inf, True),
-    "set_weight": (-math.inf, math.inf, True),
+_COUNT = Field("an integer of at least 1", lambda value: isinstance(value, int) and value is not True and value >= 1)
+_FIELDS = {
+    **PPO_FIELDS,
+    "prior_weight": real(),
+    "prior_gain": real(0.0),
+    "set_weight": real(),
+    **dict.fromkeys(("policy_batch_size", "hidden_size", "num_epochs", "candidates"), _COUNT),
 }
-_COUNTS = ("policy_batch_size", "hidden_size", "num_epochs", "candidates")
 _LARGEST_SEED = 2**32 - 1 - 1_000_000
 #: None turns these off.
-_OPTIONAL = ("vf_clip_param", "grad_clip", "candidates")
+_OPTIONAL = (*PPO_OPTIONAL, "candidates")
 #: What turns a part of the selection on -> settings that have no effect without it.
 _NEEDS = {
     "score_key": ("highest_first", "candidates", "size_key"),
@@ -126,14 +119,10 @@ def check_settings(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
 
 def check_ranges(config: AlgorithmConfig) -> None:
     """Raises a SettingError for the first setting outside its range."""
-    for name in (*_RANGES, *_COUNTS):
+    for name, field in _FIELDS.items():
         value = getattr(config, name)
-        if value is None and name in _OPTIONAL:
-            continue
-        if name in _COUNTS and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise SettingError(name, value, "it must be an integer of at least 1")
-        if name in _RANGES and not _is_within(value, *_RANGES[name]):
-            raise SettingError(name, value, f"it must be {_range_text(*_RANGES[name])}")
+        if not field.allows(value) and not (value is None and name in _OPTIONAL):
+            raise SettingError(name, value, f"it must be {field.expected}")
 
 
 def check_seed(seed: Any) -> None:
@@ -143,19 +132,6 @@ def check_seed(seed: Any) -> None:
     """
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED):
         raise SettingError("seed", seed, f"it must be an integer from 0 to {_LARGEST_SEED}, or None for no seed")
-
-
-def _is_within(value: Any, low: float, high: float, closed: bool) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return False
-    return (low <= value if closed else low < value) and value <= high
-
-
-def _range_text(low: float, high: float, closed: bool) -> str:
-    if low == -math.inf:
-        return "a finite number"
-    above = f"at least {low:g}" if closed else f"above {low:g}"
-    return f"a number {above}" if high == math.inf else f"a number {above} and at most {high:g}"
 
 
 def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a record that was read from a file, by tables of types and ranges. Standard library only.
+"""Checks of settings and of a record that was read from a file, by tables of ranges. Standard library only.
 
 A table maps names to a ``Field`` or to another table. A record has all entries of its table and no others, and is
 checked before anything is made of it: a number that asks for gigabytes is refused before it gets them.
@@ -61,6 +61,22 @@ def real(low: float = -LARGEST, high: float = LARGEST, *, above: bool = False) -
             and (isinstance(value, float) or abs(value) <= 2**53)  # which float64 holds, and torch takes
         ),
     )
+
+
+POSITIVE, SHARE = real(0.0, above=True), real(0.0, 1.0)
+#: The numbers among PPO's settings, by their names in RLlib.
+PPO_FIELDS: Mapping[str, Field] = {
+    "lr": POSITIVE,
+    "gamma": SHARE,
+    "lambda_": SHARE,
+    "clip_param": POSITIVE,
+    "vf_loss_coeff": real(0.0),
+    "vf_clip_param": POSITIVE,
+    "entropy_coeff": real(0.0),
+    "grad_clip": POSITIVE,
+}
+#: Those that None turns off.
+PPO_OPTIONAL = ("vf_clip_param", "grad_clip")
 
 
 def one_of(*values: str) -> Field:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.federated.record_fields import is_unicode
+from bippo_rllib.fields import is_unicode, real
 from bippo_rllib.setting_error import did_you_mean
 
 
@@ -113,9 +113,7 @@ def number_within(value: Any, key: str, limits: tuple[float, float] = ANY) -> fl
     number = _as_float(value)
     if math.isfinite(number) and low <= number <= high:
         return number
-    bounds = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
-    expected = f"a finite number {' and '.join(bounds)}".rstrip()
-    raise ValueError(f"has {key} = {shown(value)}; expected {expected}")
+    raise ValueError(f"has {key} = {shown(value)}; expected {real(low, high).expected}")
 
 
 def checked_vector(client: Hashable, value: Any, key: str, size: int | None) -> np.ndarray:

@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.baselines.oort import PACER_ROUNDS
-from bippo_rllib.federated.record_fields import (
+from bippo_rllib.federated.rewards import is_reward
+from bippo_rllib.fields import (
     BOOLEAN,
     KEY,
     NAMES,
+    POSITIVE,
+    PPO_FIELDS,
+    PPO_OPTIONAL,
+    SHARE,
     TEXT,
     Field,
     OrNone,
@@ -27,15 +32,12 @@ from bippo_rllib.federated.record_fields import (
     real,
     whole,
 )
-from bippo_rllib.federated.rewards import is_reward
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.selection.budget_sampler import STRATEGIES
 from bippo_rllib.selection.update_matching import RECENT
 
 #: Counts that stay whole numbers in a float64.
 _COUNT = whole(0, 2**53)
-_SHARE = real(0.0, 1.0)
-_POSITIVE = real(0.0, above=True)
 #: Of a file's format.
 VERSION = 4
 #: Numbers that one policy may take with all that belongs to it, 400 MB: each client without a policy gets one.
@@ -54,27 +56,20 @@ FIELDS: Table = {
     "seed": whole(0, 2**64 - 1),
     "batch_size": whole(1, 10**6),
     "settings": {
-        "lr": _POSITIVE,
+        **{name: OrNone(field) if name in PPO_OPTIONAL else field for name, field in PPO_FIELDS.items()},
         "num_epochs": whole(1, 10**5),
-        "gamma": _SHARE,
-        "lambda_": _SHARE,
-        "clip_param": _POSITIVE,
-        "vf_loss_coeff": real(0.0),
-        "vf_clip_param": OrNone(_POSITIVE),
-        "entropy_coeff": real(0.0),
-        "grad_clip": OrNone(_POSITIVE),
         "use_critic": BOOLEAN,
     },
     "sampler": {
         "strategy": one_of(*STRATEGIES),
-        "epsilon": _SHARE,
+        "epsilon": SHARE,
         "epsilon_decay": real(0.0, 1.0, above=True),
-        "epsilon_min": _SHARE,
+        "epsilon_min": SHARE,
         "outside_odds": real(0.0),
         "set_weight": real(),
     },
     "sampler_state": {
-        "epsilon": _SHARE,
+        "epsilon": SHARE,
         "rng": _GENERATOR,
     },
     "prior": OrNone({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
@@ -94,14 +89,14 @@ FIELDS: Table = {
     "oort": OrNone(
         {
             "round": _COUNT,
-            "exploration": _SHARE,
+            "exploration": SHARE,
             "pace": whole(0, 100),
             "clients": NAMES,
             "num_history": whole(0, 2 * PACER_ROUNDS),
             "rng": _GENERATOR,
         }
     ),
-    "reward": OrNone({"name": Field("the name of a reward", is_reward), "base": _POSITIVE, "target": _SHARE}),
+    "reward": OrNone({"name": Field("the name of a reward", is_reward), "base": POSITIVE, "target": SHARE}),
     "explore": BOOLEAN,
     "trains": OrNone(NAMES),
     "steps": _COUNT,
