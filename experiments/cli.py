@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import datetime
 import gc
 import io
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from envs.checks import did_you_mean, printable
-from experiments.results.files import check_decoded, check_writable
+from experiments.results.files import check_decoded
 from experiments.results.naming import look_up
 from experiments.scenario import Scenario
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
@@ -164,47 +162,12 @@ def add_data_dir(container: Any) -> None:
     )
 
 
-def add_seed(container: Any, default: int = 7) -> None:
-    """Adds ``--seed N``."""
-    container.add_argument("--seed", type=seed, default=default, metavar="N", help=f"default: {default}")
-
-
 def distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
     """Returns ``values`` as a tuple; raises a ValueError for the first that is there twice."""
     repeated = [value for index, value in enumerate(values) if value in values[:index]]
     if repeated:
         raise ValueError(f"{flag} has {repeated[0]} twice; name each one once")
     return tuple(values)
-
-
-def new_results_dir(requested: Path | None, name: str, run_file: str, rows_file: str) -> Path:
-    """Returns an absolute path to a folder that can be written and holds no other run; does not create it.
-
-    Args:
-        requested: Value of ``--results-dir``; None for ``results/NAME-DATE-TIME``.
-        name: Name of the scenario or benchmark.
-        run_file: Name of the record in a folder that holds a run.
-        rows_file: Name of the files of rows, which are in folders of trials in the folder of a run.
-
-    Raises:
-        ValueError: If it cannot be written or holds a run, in folders below it too.
-    """
-    stamped = f"{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S')}"
-    folder = (requested or Path("results") / stamped).resolve()
-    check_writable(folder)
-    if (folder / run_file).exists():
-        raise ValueError(holds_a_run(folder))
-    if rows := next(folder.rglob(rows_file), None):
-        run = rows.parent.parent
-        beside = shlex.join(["--results-dir", str(run.parent / stamped)])
-        raise ValueError(f"results folder {folder} already holds the run {run}; name a new one, such as {beside}")
-    return folder
-
-
-def holds_a_run(folder: Path) -> str:
-    """Returns the message for a results folder that already holds a run."""
-    resume = shlex.join(["--resume", str(folder)])
-    return f"results folder {folder} already holds a run; name another one, or resume that run: {resume}"
 
 
 def one_line(error: BaseException) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from envs.checks import printable
 from experiments.cli import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     collect_rarely,
-    holds_a_run,
     one_line,
     print_on_any_terminal,
     refuse,
@@ -20,7 +20,7 @@ from experiments.cli import (
 from experiments.methods import METHODS
 from experiments.results.checkpoints import finished
 from experiments.results.files import study_lock
-from experiments.results.naming import pluralize, printable
+from experiments.results.naming import pluralize
 from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.results.setting_text import describe, described
@@ -33,6 +33,7 @@ from experiments.study.interrupts import ignore_interrupts, signals_restored, te
 from experiments.study.loggers import check_reachable
 from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
+from experiments.study.results_folder import holds_a_run
 from experiments.study.resume import ready
 from experiments.study.run import run_study
 from experiments.study.settings import as_typed, split_settings

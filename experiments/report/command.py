@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from envs.checks import printable
 from experiments.cli import Parser, exit_code, named_path, number
 from experiments.report.curves import paper_figure
 from experiments.report.macs import networks_table
@@ -19,7 +20,6 @@ from experiments.report.styles import as_drawn, method_name
 from experiments.report.tables import markdown_table
 from experiments.results.collection import CLIENTS_FILE, POLICY_COLUMNS, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable
-from experiments.results.naming import printable
 
 _REPORT = "report"
 #: What is read by each flag that takes the report's place, and by the report.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from envs.checks import printable
 from experiments.methods import METHODS, privileged_information
 from experiments.report.comparison_sections import check_against
 from experiments.report.method_tables import summary_records
@@ -17,7 +18,7 @@ from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.results import Results, read_results
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.tables import Record, text_table
-from experiments.results.naming import pluralize, printable
+from experiments.results.naming import pluralize
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from envs.checks import printable
 from experiments.results.collection import ROUNDS_FILE, is_collection, read_collection
 from experiments.results.files import files_named
-from experiments.results.naming import look_up, pluralize, printable
+from experiments.results.naming import look_up, pluralize
 from experiments.results.rows import rows_files, rows_of
 from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info, parse_run_info
 from experiments.scenarios import SCENARIOS

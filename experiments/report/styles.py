@@ -9,9 +9,10 @@ from typing import NamedTuple
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from envs.checks import printable
 from experiments.methods import METHODS, is_reference
 from experiments.report.metrics import MethodSummary, marked, short_setting
-from experiments.results.naming import pluralize, printable
+from experiments.results.naming import pluralize
 
 GREY = "#555555"
 _LONGEST = 60

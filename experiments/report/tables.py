@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from envs.checks import printable
 from experiments.report.statistics import Estimate
-from experiments.results.naming import printable
 
 Record = Mapping[str, str]
 MISSING = "–"

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from envs.checks import printable
 from envs.rules.budget import fits
 from experiments.results.columns import (
     MOST_CLIENTS,
@@ -23,7 +24,6 @@ from experiments.results.columns import (
     problem_of_one_trial,
 )
 from experiments.results.files import atomic_write, files_named
-from experiments.results.naming import printable
 
 ROWS_FILE = "rows.parquet"
 #: Rounds over which accuracy is averaged where one round's swings too much: for a target, and to compare settings.

@@ -18,18 +18,17 @@ from experiments.cli import (
     distinct,
     named_path,
     names,
-    new_results_dir,
     number,
     seeds,
     whole,
 )
 from experiments.methods import METHODS
 from experiments.own_methods import look_up_method
-from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.help_text import DESCRIPTION, EPILOG
 from experiments.study.loggers import LOGGERS, check_installed
 from experiments.study.recorded_study import study_to_repeat
+from experiments.study.results_folder import new_results_dir
 from experiments.study.resume import study_to_resume
 from experiments.study.search import parse_search
 from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute_trace
@@ -201,7 +200,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         methods=methods,
         seeds=all_seeds,
         rounds=arguments.rounds or scenario.rounds,
-        results_dir=new_results_dir(arguments.results_dir, study_name(scenario, settings), RUN_FILE, ROWS_FILE),
+        results_dir=new_results_dir(arguments.results_dir, study_name(scenario, settings)),
         settings=settings,
         callbacks=_callbacks(arguments),
         search=search,

@@ -59,11 +59,9 @@ def check_study(study: Study) -> None:
     # Ray's workers look into this folder before all others.
     if message := what_is_in_the_way([os.getcwd(), *sys.path]):
         raise ValueError(message)
-    import envs
     from experiments.study.trial import study_config
 
-    fields = tuple(envs.FederationConfig.__dataclass_fields__)
-    check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_federation_keys(split_settings({**study.settings, **study.search})[1])
     check_settings_are_taken(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from envs.imports import check_import
-from experiments.cli import new_results_dir
 from experiments.own_methods import check_method
 from experiments.results.naming import look_up
 from experiments.results.provenance import PROJECT, git_commit, package_versions
-from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
 from experiments.study.own_modules import own_modules
 from experiments.study.recorded_methods import method_settings
+from experiments.study.results_folder import new_results_dir
 from experiments.study.search import check_recorded
 from experiments.study.study import Study, study_name
 from experiments.study.transfer import check_unchanged
@@ -102,7 +101,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
     study = recorded_study(record, **arguments)
     for source in study.sources.values():
         check_unchanged(source.checkpoint, source.sha256)
-    folder = new_results_dir(results_dir, study_name(study.scenario, study.settings), RUN_FILE, ROWS_FILE)
+    folder = new_results_dir(results_dir, study_name(study.scenario, study.settings))
     return replace(study, results_dir=folder, command=command)
 
 

@@ -53,11 +53,6 @@ class RowCallback(RLlibCallback):
         self._recent: deque[float] = deque(maxlen=WINDOW)
         self._energy_total_j = 0.0
 
-    @property
-    def named(self) -> dict[str, Any]:
-        """Scenario, method and seed of the trial."""
-        return {"scenario": self._info.scenario, "method": self._info.method, "seed": self._info.seed}
-
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
         """Overrides RLlib's to find the trial's folder, the kinds of clients and the first round's epsilon."""
         self._kinds = kinds_of(algorithm.parallel_env)

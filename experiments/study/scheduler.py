@@ -74,10 +74,10 @@ class SeedwiseASHA(InTurn):
     Args:
         metric: Key of the result to compare; higher is better.
         max_rounds: Rounds of a full trial.
-        journal: File of the decisions; None for no file.
+        journal: File of the decisions.
     """
 
-    def __init__(self, metric: str, max_rounds: int, journal: Path | None = None) -> None:
+    def __init__(self, metric: str, max_rounds: int, journal: Path) -> None:
         super().__init__()
         self._metric, self._journal = metric, journal
         self._arguments: dict[str, Any] = {
@@ -92,7 +92,7 @@ class SeedwiseASHA(InTurn):
         self._groups: dict[tuple[str, int], ASHAScheduler] = {}
         self._stopped: dict[str, int] = {}
         self._known: dict[tuple[str, int], None] = {}
-        for decision in [] if journal is None else read_decisions(journal):
+        for decision in read_decisions(journal):
             self._replay(decision)
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
@@ -121,8 +121,7 @@ class SeedwiseASHA(InTurn):
         start = _start(trial)
         decision = Decision(start.name, start.method, start.seed, result[_ROUND], float(result[self._metric]), stop)
         self._known[decision.trial, decision.iteration] = None
-        if self._journal is not None:
-            append_decision(self._journal, decision)
+        append_decision(self._journal, decision)
 
     def _replay(self, decision: Decision) -> None:
         """Gives ASHA a recorded result again; the recorded decision stands."""

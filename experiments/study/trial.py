@@ -160,9 +160,8 @@ class StudyTrial(Bippo):
         trial, rows = space["trial"], self._row_callbacks()[0]
         self._checkpoint_every, self._rungs = space["checkpoint_every"], space["rungs"]
         if self._storage is not None:
-            self._events = EventFile(
-                Path(self._storage.trial_fs_path), {**rows.named, **space["shown"], **trial["search"]}
-            )
+            shown = {"scenario": space["scenario"], "method": trial["method"], "seed": trial["seed"], **space["shown"]}
+            self._events = EventFile(Path(self._storage.trial_fs_path), {**shown, **trial["search"]})
         if trial["resume_from"]:
             self.restore_from_path(trial["resume_from"])
             rows.on_resumed(self)

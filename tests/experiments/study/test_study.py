@@ -217,8 +217,8 @@ def asha_decides(scheduler: SeedwiseASHA, seed: int, number: int, accuracy: floa
     return scheduler.on_trial_result(None, trial, {"training_iteration": iteration, "accuracy": accuracy})
 
 
-def test_asha_compares_settings_within_a_seed_only() -> None:
-    scheduler = SeedwiseASHA("accuracy", max_rounds=8)
+def test_asha_compares_settings_within_a_seed_only(tmp_path: Path) -> None:
+    scheduler = SeedwiseASHA("accuracy", 8, tmp_path / "asha.jsonl")
     # A hard seed: its only setting goes on though another seed is far better; a worse setting of the easy seed stops.
     assert asha_decides(scheduler, 7, 0, 0.9) == "CONTINUE"
     assert asha_decides(scheduler, 28, 1, 0.1) == "CONTINUE"
