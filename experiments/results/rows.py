@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from envs.checks import printable
+from envs.checks import first_line, printable
 from envs.rules.budget import fits
 from experiments.results.columns import (
     MOST_CLIENTS,
@@ -213,7 +213,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise ValueError(_first_line(error)) from None
+        raise ValueError(first_line(error)) from None
     return table
 
 
@@ -264,7 +264,7 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         table = read_table(path)
         problem = _problem(table)
     except (OSError, ValueError) as error:
-        problem = f"which is not a readable Parquet file ({_first_line(error)})"
+        problem = f"which is not a readable Parquet file ({first_line(error)})"
     if problem:
         print(f"warning: left out {printable(path)}, {printable(problem)}", file=sys.stderr)
         return None
@@ -285,7 +285,3 @@ def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:
             f"{folder} holds more than one row for round {first['round']} of trial {first['trial']}: "
             "keep one copy of each trial's folder"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from envs.checks import first_line
 from envs.training.actor_plan import Resources
 from experiments.shadowed_packages import INSTALLED
 from experiments.study.interrupts import ignore_interrupts, signals_restored
@@ -103,9 +104,8 @@ def start_ray(parallel_trials: int | None = None) -> None:
         raise KeyboardInterrupt from exit_
     except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
         what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         token = "" if address == "local" else " (if it needs a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
-        raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
+        raise ConnectionError(f"Ray did not {what}: {first_line(error)}{token}") from error
 
 
 def _start_local(cpus: int, **settings: Any) -> None:
