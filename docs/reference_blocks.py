@@ -22,8 +22,9 @@ def fill(text: str) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
-    cells = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells)
+    from experiments.results.markdown import markdown
+
+    return markdown([[cell.replace("|", r"\|") for cell in row] for row in (header, *rows)])
 
 
 def columns() -> str:
