@@ -81,6 +81,12 @@ def _connector(config_class: str) -> BippoConfig:
     return getattr(experiments.connector_methods, config_class)()
 
 
+def _rule(name: str, **settings: Any) -> BippoConfig:
+    from experiments.connector_methods import RuleConfig
+
+    return RuleConfig().follow(name, **settings)
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 _SHAPLEY: Mapping[str, Any] = MappingProxyType({"reward": "shapley"})
 _MATCHING: Mapping[str, Any] = MappingProxyType(
@@ -96,6 +102,11 @@ def _by_settings(name: str, description: str, **more: Any) -> Method:
 def _by_connector(name: str, config_class: str, description: str, **more: Any) -> Method:
     """Returns a method of ``experiments.connector_methods``."""
     return Method(name, description, partial(_connector, config_class), learns=False, **more)
+
+
+def _by_rule(name: str, description: str, **more: Any) -> Method:
+    """Returns a method of ``experiments.connector_methods.RULES``."""
+    return Method(name, description, partial(_rule, name), learns=False, **more)
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -152,9 +163,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 federation=_LOSS,
                 uses_client_reports=False,  # participants know their own loss from training
             ),
-            _by_connector(
+            _by_rule(
                 "cyclic",
-                "CyclicConfig",
                 "a random order, followed under the budget: all clients have a turn before any has a second",
                 uses_client_reports=False,
             ),
@@ -172,29 +182,27 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "bippo-s with the running mean of each client's Shapley values instead of its policy",
                 federation=_MATCHING,
             ),
-            _by_connector(
+            _by_rule(
                 "greedyfed",
-                "GreedyFedConfig",
                 "GreedyFed: all clients once, then those with the highest mean Shapley value (Singhal et al. 2024)",
                 federation=_SHAPLEY,
             ),
-            _by_connector(
+            _by_rule(
                 "hics",
-                "HiCSConfig",
                 "HiCS-FL: clusters by label entropy, estimated from updates of the output layer (Chen, Vikalo 2024)",
                 federation=MappingProxyType({"with_output_bias": True}),
                 uses_client_reports=False,
             ),
-            _by_connector(
+            _by_rule(
                 "fedcor",
-                "FedCorConfig",
                 "FedCor: a Gaussian process over changes of all clients' losses (Tang et al., CVPR 2022)",
                 federation=_LOSS,
             ),
-            _by_connector(
+            Method(
                 "normfilter",
-                "NormFilterConfig",
                 "random clients but those with conspicuously long updates (after Wilhelm et al. 2026)",
+                partial(_rule, "normfilter", two_sided=False),
+                learns=False,
                 federation=MappingProxyType({"with_update_norm": True}),
                 settings=("two_sided",),
                 uses_client_reports=False,
