@@ -35,6 +35,4 @@ def client_rows(folders: str | Path | Sequence[str | Path]) -> pd.DataFrame:
         for folder in named
         for source in read_sources(Path(folder))
     ]
-    table = by_client(pd.concat(rows, ignore_index=True), _OF_THE_ROUND).reset_index(drop=True)
-    table.insert(table.columns.get_loc("trained"), "selected", table["trained"] | table["failed"])
-    return table
+    return by_client(pd.concat(rows, ignore_index=True), _OF_THE_ROUND).reset_index(drop=True)

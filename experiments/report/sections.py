@@ -119,7 +119,8 @@ def _selection(drawn: Sequence[MethodSummary], report: Report, output: Path) -> 
     table = [
         "## Who was selected",
         markdown_table(selection_records(drawn, record)),
-        f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
+        "Selected: trained, or failed to. Different clients: how many were selected at least once, mean over seeds. "
+        f"By kind: % of all selections.{noisy}",
     ]
     figure = selection_figure(drawn, record, report.heading, report.results.churn)
     if figure is None:

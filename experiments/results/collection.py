@@ -78,19 +78,24 @@ def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: 
 
 
 def by_client(rows: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
-    """Returns one row per live client of each row, in the order of ``rows``.
+    """Returns one row per live client of each row, in the order of ``rows``; ``selected`` is ``trained`` or ``failed``.
 
     Args:
         rows: Of trials.
         kept: Their columns that each row of a client repeats.
     """
     repeated = rows.loc[rows.index.repeat(rows["num_clients"]), list(kept)]
-    pairs = {name: zip(rows["clients"], rows[name], strict=True) for name in ("trained", "failed")}
+    trained, failed = (
+        np.concatenate([np.isin(live, named) for live, named in zip(rows["clients"], rows[name], strict=True)])
+        for name in ("trained", "failed")
+    )
     return repeated.assign(
         client=np.concatenate(rows["clients"].to_list()),
         cost_j=np.concatenate(rows["costs_j"].to_list()),
         accuracy=np.concatenate(rows["accuracies"].to_list()),
-        **{name: np.concatenate([np.isin(live, named) for live, named in each]) for name, each in pairs.items()},
+        selected=trained | failed,
+        trained=trained,
+        failed=failed,
         **{name.removesuffix("s"): _values(rows, name) for name in POLICY_COLUMNS},
     )
 
