@@ -29,7 +29,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def columns() -> str:
     """The columns of ``rows.parquet``."""
-    from experiments.results.rows import COLUMNS
+    from experiments.results.row_schema import COLUMNS
 
     kinds = {"string": "text", "int64": "integer", "double": "number"}
     kinds |= {f"list<element: {kind}>": f"list of {name}s" for kind, name in kinds.items()}

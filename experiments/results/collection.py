@@ -22,10 +22,11 @@ import pyarrow.parquet as pq
 
 from experiments.results.columns import Column, completed, problem_of_columns
 from experiments.results.files import atomic_write
-from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
+from experiments.results.row_schema import COLUMN_NAMES, COLUMNS
+from experiments.results.rows import read_table
 
 ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
-STUDY = Column("study", pa.string(), "", "name of the study")
+STUDY = Column("study", "name of the study", pa.string())
 #: Columns that are left out: durations are of little use later, and would be a third of the file.
 CLOCKS = ("fl_seconds", "rl_seconds")
 #: Lists of a row with what policies did: numbers that hardly compress, and that may be left empty.
@@ -34,11 +35,11 @@ ROUND_COLUMNS = (STUDY, *(c for c in COLUMNS if not pa.types.is_list(c.dtype) an
 CLIENT_COLUMNS = (
     STUDY,
     *(column for column in COLUMNS if column.name in ("trial", "round")),
-    Column("client", pa.int64(), "", "id of a client that was live in the round"),
-    Column("cost_j", pa.float64(), "J", "energy the client would need for the round"),
-    Column("accuracy", pa.float64(), "share of 1", "the client's accuracy after the round", most=1.0),
-    Column("trained", pa.bool_(), "", "whether it trained in the round"),
-    Column("failed", pa.bool_(), "", "whether its training failed in the round"),
+    Column("client", "id of a client that was live in the round", pa.int64()),
+    Column("cost_j", "energy the client would need for the round", pa.float64(), "J"),
+    Column("accuracy", "the client's accuracy after the round", pa.float64(), "share of 1", most=1.0),
+    Column("trained", "whether it trained in the round", pa.bool_()),
+    Column("failed", "whether its training failed in the round", pa.bool_()),
     *(
         replace(column, name=column.name.removesuffix("s"), dtype=pa.float64())
         for column in COLUMNS

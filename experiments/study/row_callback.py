@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
+from experiments.results.row_schema import COLUMN_NAMES, NUMBER_COLUMNS
+from experiments.results.rows import WINDOW, RowWriter
 from experiments.study.client_kinds import kinds_of
 from experiments.study.logger_tags import TRAINED_BY_KIND
 

@@ -26,7 +26,8 @@ from envs.training.models import build_model
 from experiments import tune_bippo
 from experiments.own_methods import _custom_method, find_method
 from experiments.results.files import sha256
-from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.scenarios import SCENARIOS
 from experiments.study.own_modules import own_modules
 from experiments.study.row_callback import RowCallback, TrialInfo

@@ -28,7 +28,8 @@ from experiments.results.checkpoints import (
 )
 from experiments.results.files import study_lock
 from experiments.results.provenance import git_commit
-from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import ROWS_FILE, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials

@@ -16,7 +16,8 @@ from study_runs import assert_same_rows
 from envs.settings.execution import Execution
 from experiments.report.report import build_report
 from experiments.results.checkpoints import finished
-from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import COLUMN_NAMES, TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.results.setting_text import as_text, from_text
 from experiments.scenarios import Scenario
 from experiments.study.asha_journal import read_decisions, stopped_trials

@@ -24,7 +24,8 @@ from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, read_policies
 from experiments import tune_bippo
 from experiments.results.checkpoints import newest_checkpoint
-from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.study.resume import study_to_resume
 
 WORLD: dict[str, Any] = {
