@@ -10,12 +10,12 @@ from typing import TypeAlias
 import pandas as pd
 
 from experiments.report.churn import find_churn
+from experiments.report.comparable import check_same, check_same_settings, federation_settings
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.curves import accuracy_figure
 from experiments.report.metrics import summarize
 from experiments.report.plots import save_image
 from experiments.report.results import Results
-from experiments.report.sources import check_same, check_same_settings
 from experiments.report.tables import code, energy, markdown_table, with_interval
 
 JUMP_START_ROUNDS = 20
@@ -47,7 +47,7 @@ def check_against(results: Results, against: Results) -> None:
 
 def _facts(study: Results, has_churn: bool) -> dict[str, object]:
     """Returns what must be the same: the whole federation or, as churn changes it, only what churn leaves alone."""
-    federation = study.sources[0].federation
+    federation = federation_settings(study.infos[0])
     if has_churn:
         federation = {key: federation.get(f"env.{key}") for key in ("dataset", "model", "budget_share")}
     return {"target": study.target, **federation}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from experiments.methods import is_reference
 from experiments.report.churn import Churn, find_churn
-from experiments.report.sources import Source, check_same, check_same_settings, read_sources
+from experiments.report.comparable import check_mergeable
+from experiments.report.sources import Source, read_sources
 from experiments.results.collection import Study, write_collection
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
@@ -68,35 +67,11 @@ def read_results(folders: Sequence[Path], name: str = "", target: float | None =
         target: Target accuracy, a share of 1, instead of the study's.
 
     Raises:
-        ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
-            two of them, or if a method has other settings in one than in the other.
+        ValueError: If one holds no rows, and as ``check_mergeable``.
     """
     sources = [source for folder in folders for source in read_sources(folder)]
-    for source in sources[1:]:
-        check_same(_facts(sources[0]), _facts(source), _cannot_be_merged(sources[0], source))
-    for earlier, later in itertools.combinations(sources, 2):
-        for method, seed in sorted(earlier.trials & later.trials)[:1]:
-            raise ValueError(
-                f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
-                "one of its folders away"
-            )
-        check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
+    check_mergeable(sources)
     return Results(sources, name, target)
-
-
-def _cannot_be_merged(first: Source, second: Source) -> str:
-    return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
-
-
-def _facts(source: Source) -> dict[str, Any]:
-    """What has to be the same in studies that are merged."""
-    info = source.info
-    if not source.is_recorded:
-        raise ValueError(f"{source.folder} has no readable run.json, so it may not be comparable; report it alone")
-    if info.search:
-        raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
-    facts = {"scenario": info.scenario, "target": info.target_accuracy, "rounds": info.rounds}
-    return {**facts, "pretrained": bool(info.init_from), **source.federation}
 
 
 def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) -> Results:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -18,12 +17,6 @@ from experiments.results.naming import look_up, pluralize
 from experiments.results.rows import rows_files, rows_of
 from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info, parse_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study.settings import ENV_PREFIX, split_settings
-
-#: What methods are charged for asking clients; studies of different methods may differ in it.
-_CHARGE = "probing_epochs"
-#: Settings of a federation that do not change what is trained.
-_NOT_COMPARED = ("data_dir", "device", "with_loss", "executor", _CHARGE)
 
 
 @dataclass(frozen=True)
@@ -40,17 +33,6 @@ class Source:
         """The method and seed of each trial."""
         pairs = self.rows[["method", "seed"]].drop_duplicates()
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """``--set`` of the algorithm and of what its methods are charged for asking clients."""
-        charge = {f"{ENV_PREFIX}{key}": value for key, value in self.info.federation.items() if key == _CHARGE}
-        return {**split_settings(self.info.settings)[0], **charge}
-
-    @property
-    def federation(self) -> dict[str, Any]:
-        """Settings of the federation that change what is trained, as in ``--set``."""
-        return {f"{ENV_PREFIX}{key}": value for key, value in self.info.federation.items() if key not in _NOT_COMPARED}
 
 
 def read_sources(folder: Path) -> list[Source]:
@@ -125,20 +107,3 @@ def _check_rows_are_of(folder: Path, rows: pd.DataFrame, info: RunInfo) -> None:
         raise ValueError(
             f"{folder} holds rows with client {last}, but its {RUN_FILE} has {pluralize(len(record.clients), 'client')}"
         )
-
-
-def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
-    """Raises ValueError, ``problem`` with the first ``--set`` that differs, if a method is in both."""
-    shared = {method for method, _ in first.trials} & {method for method, _ in second.trials}
-    if shared:
-        keys = sorted((first.settings.keys() | second.settings.keys()) - {*ignored})
-        ours, theirs = ({key: source.settings.get(key, "not set") for key in keys} for source in (first, second))
-        check_same(ours, theirs, f"{problem}: both have {min(shared)}")
-
-
-def check_same(first: Mapping[str, Any], second: Mapping[str, Any], problem: str) -> None:
-    """Raises ValueError, ``problem`` with the first fact in which two studies differ."""
-    for name in dict.fromkeys([*first, *second]):
-        ours, theirs = first.get(name), second.get(name)
-        if ours != theirs:
-            raise ValueError(f"{problem}: {name} is {ours} in the first and {theirs} in the second")
