@@ -1,7 +1,7 @@
 """What the rows of one or more results folders show: the heading, a summary per method, and what is missing.
 
-Reads rows and run.json, never a model. A study may still be running or have been killed: what is there is reported, and
-every trial that is missing or shorter than requested is named.
+Reads rows, run.json and manifests of checkpoints, never a model. A study may still be running or have been killed: what
+is there is reported, and every trial that is missing or shorter than requested is named.
 """
 
 from __future__ import annotations

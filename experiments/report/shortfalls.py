@@ -6,7 +6,7 @@ import pandas as pd
 
 from experiments.report.results import Results
 from experiments.report.sources import Source
-from experiments.results.checkpoints import newest_checkpoint
+from experiments.results.checkpoints import ended_early
 from experiments.results.naming import pluralize
 from experiments.study.asha_journal import stopped_trials
 
@@ -30,16 +30,10 @@ def _trial_shortfalls(source: Source) -> list[str]:
     for method, seed in ((method, seed) for method in source.info.methods for seed in source.info.seeds):
         trial, ran = done.get((method, seed), ("", 0))
         ended = ", after which a callback ended it" if source.info.callbacks else ", after which no client was left"
-        over = ended if ran and _is_over(source, trial) else ""
+        over = ended if ran and ended_early(source.folder / trial) else ""
         has = f"has {ran} of {source.info.rounds} rounds{over}" if ran else "has no rows"
         lines += [f"{method} with seed {seed} {has}"] if ran < source.info.rounds else []
     return lines
-
-
-def _is_over(source: Source, trial: str) -> bool:
-    """Returns whether the trial ended early, as its checkpoint says: all clients have left, or a callback ended it."""
-    newest = newest_checkpoint(source.folder / trial)
-    return newest is not None and newest.over
 
 
 def _search_shortfalls(source: Source) -> list[str]:
@@ -50,7 +44,7 @@ def _search_shortfalls(source: Source) -> list[str]:
         done = source.rows[source.rows["method"] == method].groupby("trial")["round"].max()
         short = done.index[done < info.rounds]
         by_asha = sum(trial in stopped for trial in short)
-        unfinished = sum(trial not in stopped and not _is_over(source, trial) for trial in short)
+        unfinished = sum(trial not in stopped and not ended_early(source.folder / trial) for trial in short)
         if by_asha:
             lines.append(f"{method}: ASHA stopped {by_asha} of {len(done)} trials before round {info.rounds}")
         if unfinished:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def bippo_config(
     """Returns the configuration of one trial.
 
     Args:
-        info: Scenario, method as in ``--methods`` and seed, for every row; a custom method under its short name.
+        info: Scenario, method as in ``--methods`` and seed, for every row.
         federation: Keywords of ``envs.parallel_env`` without ``rounds`` and ``seed``.
         settings: Algorithm settings, and federation settings under ``env.``, that override the scenario's.
         rounds: FL rounds.
@@ -66,7 +66,7 @@ def bippo_config(
     keywords = {**method.with_requirements({**federation, **overrides}), "rounds": rounds, "seed": info.seed}
     config = method.make_config()
     config.debugging(seed=info.seed, log_sys_usage=False)  # each trial's end would wait up to 0.7 s for its thread
-    rows = functools.partial(RowCallback, replace(info, method=method.name))
+    rows = functools.partial(RowCallback, info)
     custom = [] if config.callbacks_class is RLlibCallback else force_list(config.callbacks_class)
     config.callbacks([rows, *custom, *map(find_callbacks, callbacks)])
     apply_settings(config, method.settings_taken(algorithm))
