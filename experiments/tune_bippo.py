@@ -196,7 +196,7 @@ def _scenario_notes(study: Study) -> str:
         scaled = f"; scaled from {scenario.rounds} rounds" if study.rounds != scenario.rounds else ""
         notes.append(f"churn: {scenario.describe_churn(study.rounds)}{scaled}")
     if study.init_from:
-        trained = sorted({str(source) for source in study.sources.values()} - {""})
+        trained = sorted({str(source) for source in study.initial_policies.values()} - {""})
         notes.append(f"policies from {_short(Path(study.init_from))}" + (f" ({'; '.join(trained)})" if trained else ""))
     elif scenario.pretrained_on:
         notes.append(f"policies from scratch; --init-from takes the results folder of a {scenario.pretrained_on} study")

@@ -115,9 +115,9 @@ def _check_read(arguments: argparse.Namespace) -> None:
 
 def _collect(folders: Sequence[Path], output: Path, without: Sequence[str]) -> None:
     check_writable(output, "--collect")
-    for source in collect(folders, output, without).sources:
-        lacks = (f"        {line}" for line in find_shortfalls(Results([source])))
-        print(*map(printable, (f"study   {source.folder}", *lacks)), sep="\n")
+    for study in collect(folders, output, without).studies:
+        lacks = (f"        {line}" for line in find_shortfalls(Results([study])))
+        print(*map(printable, (f"study   {study.folder}", *lacks)), sep="\n")
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")
 
 

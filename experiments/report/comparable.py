@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.report.sources import Source
+from experiments.report.sources import FinishedStudy
 from experiments.results.run_info import RunInfo
 from experiments.study.settings import ENV_PREFIX, split_settings
 
@@ -16,16 +16,16 @@ _CHARGE = "probing_epochs"
 _NOT_COMPARED = ("data_dir", "device", "with_loss", "executor", _CHARGE)
 
 
-def check_mergeable(sources: Sequence[Source]) -> None:
+def check_mergeable(studies: Sequence[FinishedStudy]) -> None:
     """Refuses studies that may not be merged.
 
     Raises:
         ValueError: If scenario, federation, target or rounds differ, if a method and seed is in two of them, or if a
             method has other settings in one than in the other.
     """
-    for source in sources[1:]:
-        check_same(_facts(sources[0]), _facts(source), _cannot_be_merged(sources[0], source))
-    for earlier, later in itertools.combinations(sources, 2):
+    for study in studies[1:]:
+        check_same(_facts(studies[0]), _facts(study), _cannot_be_merged(studies[0], study))
+    for earlier, later in itertools.combinations(studies, 2):
         for method, seed in sorted(earlier.trials & later.trials)[:1]:
             raise ValueError(
                 f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
@@ -34,16 +34,16 @@ def check_mergeable(sources: Sequence[Source]) -> None:
         check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
 
 
-def _cannot_be_merged(first: Source, second: Source) -> str:
+def _cannot_be_merged(first: FinishedStudy, second: FinishedStudy) -> str:
     return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
 
 
-def _facts(source: Source) -> dict[str, Any]:
-    info = source.info
-    if not source.is_recorded:
-        raise ValueError(f"{source.folder} has no readable run.json, so it may not be comparable; report it alone")
+def _facts(study: FinishedStudy) -> dict[str, Any]:
+    info = study.info
+    if not study.is_recorded:
+        raise ValueError(f"{study.folder} has no readable run.json, so it may not be comparable; report it alone")
     if info.search:
-        raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
+        raise ValueError(f"{study.folder} is a search; searches are not merged, report it alone")
     facts = {"scenario": info.scenario, "target": info.target_accuracy, "rounds": info.rounds}
     return {**facts, "pretrained": bool(info.init_from), **federation_settings(info)}
 
@@ -53,11 +53,11 @@ def federation_settings(info: RunInfo) -> dict[str, Any]:
     return {f"{ENV_PREFIX}{key}": value for key, value in info.federation.items() if key not in _NOT_COMPARED}
 
 
-def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
+def check_same_settings(first: FinishedStudy, second: FinishedStudy, problem: str, ignored: Sequence[str] = ()) -> None:
     """Raises ValueError, ``problem`` with the first ``--set`` that differs, if a method is in both."""
     shared = {method for method, _ in first.trials} & {method for method, _ in second.trials}
     if shared:
-        settings = [_method_settings(source.info) for source in (first, second)]
+        settings = [_method_settings(study.info) for study in (first, second)]
         keys = sorted({*settings[0], *settings[1]} - {*ignored})
         ours, theirs = ({key: each.get(key, "not set") for key in keys} for each in settings)
         check_same(ours, theirs, f"{problem}: both have {min(shared)}")

@@ -37,7 +37,7 @@ def check_against(results: Results, against: Results) -> None:
     facts = [_facts(study, has_churn=results.churn is not None) for study in (results, against)]
     check_same(facts[0], facts[1], problem)
     ignored = ["epsilon"] if results.is_pretrained else []  # pretrained policies start at its minimum
-    for ours, theirs in itertools.product(results.sources, against.sources):
+    for ours, theirs in itertools.product(results.studies, against.studies):
         check_same_settings(ours, theirs, problem, ignored)
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
@@ -60,7 +60,7 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
         missing = ["churn"] * (churn is not None) + ["pretraining"] * results.is_pretrained
         return [f"`--against DIR` adds a comparison with a run without {what}." for what in missing]
     pairs = _pairs(results, against)
-    beside = ", ".join(code(source.folder.resolve().name) for source in against.sources)
+    beside = ", ".join(code(study.folder.resolve().name) for study in against.studies)
     sections = []
     if churn is not None:
         names = ("with churn", "without")

@@ -12,8 +12,8 @@ import pandas as pd
 from experiments.methods import is_reference
 from experiments.report.churn import Churn, find_churn
 from experiments.report.comparable import check_mergeable
-from experiments.report.sources import Source, read_sources
-from experiments.results.collection import Study, write_collection
+from experiments.report.sources import FinishedStudy, read_studies
+from experiments.results.collection import CollectedStudy, write_collection
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
 
@@ -31,10 +31,10 @@ class Results:
         federation_record: The federation with its clients, from the first run.json that holds it.
     """
 
-    def __init__(self, sources: Sequence[Source], name: str = "", target: float | None = None) -> None:
-        self.sources, self.infos = sources, [source.info for source in sources]
-        self.folders = ", ".join(str(source.folder) for source in sources)  # for messages
-        self.rows = pd.concat([source.rows for source in sources], ignore_index=True)
+    def __init__(self, studies: Sequence[FinishedStudy], name: str = "", target: float | None = None) -> None:
+        self.studies, self.infos = studies, [study.info for study in studies]
+        self.folders = ", ".join(str(study.folder) for study in studies)  # for messages
+        self.rows = pd.concat([study.rows for study in studies], ignore_index=True)
         first = self.infos[0]
         self.scenario, self.rounds = first.scenario, first.rounds
         self.title = name or _name_of(first)
@@ -69,9 +69,9 @@ def read_results(folders: Sequence[Path], name: str = "", target: float | None =
     Raises:
         ValueError: If one holds no rows, and as ``check_mergeable``.
     """
-    sources = [source for folder in folders for source in read_sources(folder)]
-    check_mergeable(sources)
-    return Results(sources, name, target)
+    studies = [study for folder in folders for study in read_studies(folder)]
+    check_mergeable(studies)
+    return Results(studies, name, target)
 
 
 def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) -> Results:
@@ -87,17 +87,17 @@ def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) 
     Raises:
         ValueError: If a study has no record, is a search, or has the name of another one.
     """
-    sources = [source for folder in folders for source in read_sources(folder)]
-    studies: dict[str, Study] = {}
-    for source in sources:
-        name = source.folder.resolve().name
-        if source.info.search or not source.is_recorded:
-            what = "is a search" if source.info.search else "has no readable run.json"
-            raise ValueError(f"{source.folder} {what}; only studies with a record and without a search are collected")
-        if name in studies:
+    studies = [study for folder in folders for study in read_studies(folder)]
+    collected: dict[str, CollectedStudy] = {}
+    for study in studies:
+        name = study.folder.resolve().name
+        if study.info.search or not study.is_recorded:
+            what = "is a search" if study.info.search else "has no readable run.json"
+            raise ValueError(f"{study.folder} {what}; only studies with a record and without a search are collected")
+        if name in collected:
             raise ValueError(f"two of the studies are called {name}; rename the folder of one of them")
-        record = dataclasses.asdict(source.info)
-        record["federation"] = {key: value for key, value in source.info.federation.items() if key != "data_dir"}
-        studies[name] = Study(source.rows.assign(**dict.fromkeys(without)), record)
-    write_collection(output, studies)
-    return Results(sources)
+        record = dataclasses.asdict(study.info)
+        record["federation"] = {key: value for key, value in study.info.federation.items() if key != "data_dir"}
+        collected[name] = CollectedStudy(study.rows.assign(**dict.fromkeys(without)), record)
+    write_collection(output, collected)
+    return Results(studies)

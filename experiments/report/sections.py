@@ -167,11 +167,11 @@ _DEFINITIONS = f"""## What the columns mean
 
 def _runs(results: Results) -> list[str]:
     """Returns one section per study with a record, with its name where there are several."""
-    several = len(results.sources) > 1
+    several = len(results.studies) > 1
     return [
-        _run(source.info, f"How {code(source.folder.resolve().name)} was run" if several else "How it was run")
-        for source in results.sources
-        if source.is_recorded
+        _run(study.info, f"How {code(study.folder.resolve().name)} was run" if several else "How it was run")
+        for study in results.studies
+        if study.is_recorded
     ]
 
 

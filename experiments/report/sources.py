@@ -20,7 +20,7 @@ from experiments.scenarios import SCENARIOS
 
 
 @dataclass(frozen=True)
-class Source:
+class FinishedStudy:
     """One study: its rows, and the record in run.json or, where that cannot be read, one that follows from the rows."""
 
     folder: Path
@@ -35,7 +35,7 @@ class Source:
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
 
 
-def read_sources(folder: Path) -> list[Source]:
+def read_studies(folder: Path) -> list[FinishedStudy]:
     """Returns the studies in a folder and below it: each has the rows below its run.json and below no other one.
 
     Rows without a run.json above them are taken for those of one study without a record. Of collected studies, in
@@ -45,33 +45,35 @@ def read_sources(folder: Path) -> list[Source]:
         ValueError: If there is no study, or one cannot be read.
     """
     if folder.is_file():
-        study = next((parent for parent in folder.parents if (parent / RUN_FILE).exists()), folder.parent)
-        raise ValueError(f"{folder} is a file; name the results folder around it: {study}")
+        around = next((parent for parent in folder.parents if (parent / RUN_FILE).exists()), folder.parent)
+        raise ValueError(f"{folder} is a file; name the results folder around it: {around}")
     if is_collection(folder.parent) and not folder.exists():
         return _collected(folder.parent, only=folder.name)
-    collected = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
-    found = [source for collection in collected for source in _collected(collection)]
-    studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
+    collections = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
+    collected = [study for collection in collections for study in _collected(collection)]
+    paths_of: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
     for path in rows_files(folder):
-        study = next((parent for parent in path.parents if parent in studies), folder)
-        studies.setdefault(study, []).append(path)
-    if not found and not studies:
-        studies = {folder: []}
-    return [*found, *(_source(study, paths) for study, paths in studies.items())]
+        around = next((parent for parent in path.parents if parent in paths_of), folder)
+        paths_of.setdefault(around, []).append(path)
+    if not collected and not paths_of:
+        paths_of = {folder: []}
+    return [*collected, *(_study(around, paths) for around, paths in paths_of.items())]
 
 
-def _collected(folder: Path, only: str | None = None) -> list[Source]:
+def _collected(folder: Path, only: str | None = None) -> list[FinishedStudy]:
     """Returns the studies of a collection, or the named one."""
     studies = read_collection(folder)
     if only is not None:
         studies = {only: look_up(f"study in {folder}", only, studies)}
     return [
-        Source(folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}"))
+        FinishedStudy(
+            folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}")
+        )
         for name, study in studies.items()
     ]
 
 
-def _source(folder: Path, paths: Sequence[Path]) -> Source:
+def _study(folder: Path, paths: Sequence[Path]) -> FinishedStudy:
     rows = rows_of(folder, paths)
     scenarios = sorted(rows["scenario"].unique())
     if len(scenarios) > 1:
@@ -83,9 +85,9 @@ def _source(folder: Path, paths: Sequence[Path]) -> Source:
     except (FileNotFoundError, ValueError) as error:
         if isinstance(error, ValueError):
             print(f"warning: {printable(error)}; what was asked for is taken from the rows", file=sys.stderr)
-        return Source(folder, rows, _info_of(rows), is_recorded=False)
+        return FinishedStudy(folder, rows, _info_of(rows), is_recorded=False)
     _check_rows_are_of(folder, rows, info)
-    return Source(folder, rows, info)
+    return FinishedStudy(folder, rows, info)
 
 
 def _info_of(rows: pd.DataFrame) -> RunInfo:

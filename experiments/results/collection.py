@@ -51,14 +51,14 @@ _ATTRS = b"PANDAS_ATTRS"
 _KEY = ["study", "trial", "round"]
 
 
-class Study(NamedTuple):
+class CollectedStudy(NamedTuple):
     """A finished study: its rows, without the columns of clocks, and its record as in run.json."""
 
     rows: pd.DataFrame
     record: Mapping[str, Any]
 
 
-def write_collection(folder: Path, studies: Mapping[str, Study]) -> None:
+def write_collection(folder: Path, studies: Mapping[str, CollectedStudy]) -> None:
     """Writes both files; each replaces an earlier one as a whole."""
     rows = pd.concat([study.rows.assign(study=name) for name, study in studies.items()], ignore_index=True)
     records = {"studies": {name: study.record for name, study in studies.items()}}
@@ -112,7 +112,7 @@ def is_collection(folder: Path) -> bool:
     return (folder / ROUNDS_FILE).is_file()
 
 
-def read_collection(folder: Path) -> dict[str, Study]:
+def read_collection(folder: Path) -> dict[str, CollectedStudy]:
     """Returns the studies by their names.
 
     Raises:
@@ -127,7 +127,7 @@ def read_collection(folder: Path) -> dict[str, Study]:
     records = rounds.attrs.get("studies", {})
     kept = [name for name in COLUMN_NAMES if name not in CLOCKS]
     return {
-        str(name): Study(rows[kept].reset_index(drop=True), records.get(name, {}))
+        str(name): CollectedStudy(rows[kept].reset_index(drop=True), records.get(name, {}))
         for name, rows in _with_lists(rounds, clients).groupby("study", sort=False)
     }
 

@@ -207,7 +207,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
         num_samples=(arguments.num_samples or _DEFAULT_SAMPLES) if search else 1,
         command=command_line("bippo tune", argv),
         init_from=str(arguments.init_from or ""),
-        sources=find_sources(arguments.init_from, trials) if arguments.init_from else {},
+        initial_policies=find_sources(arguments.init_from, trials) if arguments.init_from else {},
         **_where_and_who(arguments),
     )
 

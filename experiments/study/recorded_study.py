@@ -64,7 +64,7 @@ def recorded_study(
         recorded_draws=draws or None,
         command=info.command,
         init_from=info.init_from,
-        sources=info.init_policies,
+        initial_policies=info.init_policies,
         **where_and_who,
     )
     for method in study.methods:
@@ -99,7 +99,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
         ValueError: As ``recorded_study``, and if policies that the study started from have changed.
     """
     study = recorded_study(record, **arguments)
-    for source in study.sources.values():
+    for source in study.initial_policies.values():
         check_unchanged(source.checkpoint, source.sha256)
     folder = new_results_dir(results_dir, study_name(study.scenario, study.settings))
     return replace(study, results_dir=folder, command=command)

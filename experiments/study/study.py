@@ -63,7 +63,7 @@ class Study:
     trials_left: tuple[TrialStart, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
     init_from: str = ""  #: What ``--init-from`` named.
     #: Where each trial's policies come from, by the name of the trial outside a search.
-    sources: Mapping[str, PolicySource] = field(default_factory=dict)
+    initial_policies: Mapping[str, PolicySource] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  #: Lines to print before a resumed or repeated study runs.
     recorded_draws: tuple[Mapping[str, Any], ...] | None = None  #: Of a resumed search; None to draw them.
 
@@ -86,7 +86,7 @@ class Study:
         )
 
     def _policies(self, method: str, seed: int) -> dict[str, str]:
-        source = self.sources.get(TrialStart(method, seed).name)
+        source = self.initial_policies.get(TrialStart(method, seed).name)
         return {"init_from": source.checkpoint, "init_sha256": source.sha256} if source else {}
 
     @property
@@ -149,5 +149,5 @@ class Study:
             draws=as_text(self.draws) if self.search else [],
             command=self.command,
             init_from=self.init_from,
-            init_policies=dict(self.sources),
+            init_policies=dict(self.initial_policies),
         )
