@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in ("export", "new") and importlib.util.find_spec("ray") is None:  # as on a server that only selects
         return refuse(ValueError(f"bippo {name} needs Ray, which is not installed; install without --no-deps"))
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
+        sys.path.append(os.getcwd())  # as `python -m` does: there custom methods, models and data sets may lie
     if argv is None:
         collect_rarely()
         sys.argv[1:] = rest

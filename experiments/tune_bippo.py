@@ -79,8 +79,8 @@ def _main(argv: Sequence[str], is_process: bool) -> int:
                 print(listing())
                 return 0
             study = study_of(arguments, argv)
-            if arguments.trust_code and study.own_code:
-                print(f"{RUN_FILE} names code, which is trusted: {', '.join(study.own_code)}")
+            if arguments.trust_code and study.custom_code:
+                print(f"{RUN_FILE} names code, which is trusted: {', '.join(study.custom_code)}")
             print(LOADING, flush=True)  # imports and data take seconds
             session.enter_context(ray_ended())
             if is_process and study.trials and study.execution.executor != "ray":
@@ -261,7 +261,7 @@ def _failure_line(failure: Failure) -> str:
 
 
 def _resume_command(study: Study) -> str:
-    trusted = " --trust-code" if study.own_code else ""
+    trusted = " --trust-code" if study.custom_code else ""
     return f"bippo tune --resume {_quoted(study.results_dir)}{trusted}"
 
 

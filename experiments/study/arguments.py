@@ -22,8 +22,8 @@ from experiments.cli import (
     seeds,
     whole,
 )
+from experiments.custom_methods import look_up_method
 from experiments.methods import METHODS
-from experiments.own_methods import look_up_method
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.help_text import DESCRIPTION, EPILOG
 from experiments.study.loggers import LOGGERS, check_installed

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from envs.checks import SettingError
-from experiments.own_methods import check_settings_are_taken, find_method
+from experiments.custom_methods import check_settings_are_taken, find_method
 from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place

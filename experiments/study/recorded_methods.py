@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from experiments.own_methods import find_method
+from experiments.custom_methods import find_method
 from experiments.results.run_info import SelectorNetwork, as_written
 from experiments.study.ray_session import quiet
 from experiments.study.settings import ENV_PREFIX

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from envs.imports import check_import
-from experiments.own_methods import check_method
+from experiments.custom_methods import check_method
 from experiments.results.naming import look_up
 from experiments.results.provenance import PROJECT, git_commit, package_versions
 from experiments.results.run_info import RUN_FILE, RunInfo, as_written, churn_traces, load_run_info
 from experiments.results.setting_text import from_text
 from experiments.scenarios import SCENARIOS
-from experiments.study.own_modules import own_modules
+from experiments.study.custom_modules import custom_modules
 from experiments.study.recorded_methods import method_settings
 from experiments.study.results_folder import new_results_dir
 from experiments.study.search import check_recorded
@@ -71,10 +71,10 @@ def recorded_study(
         check_method(method)
     for name in study.callbacks:
         check_import("--callbacks", name)
-    if study.own_code and not trust_code:
+    if study.custom_code and not trust_code:
         raise ValueError(
-            f"{record} names code that would be imported and run: {', '.join(study.own_code)}. If you know that code, "
-            "add --trust-code"
+            f"{record} names code that would be imported and run: {', '.join(study.custom_code)}. "
+            "If you know that code, add --trust-code"
         )
     differences = _differences(info, study)
     if differences and not force:
@@ -114,7 +114,7 @@ def _differences(info: RunInfo, study: Study) -> list[str]:
         *_changes(info.federation, as_written(study.federation), "scenario"),
         *_changes(info.packages, packages, "package"),
         *_changes(info.churn_traces, churn_traces(study.run_info), "sha256 of churn trace"),
-        *_changes(info.own_modules, own_modules(study) if info.own_modules else {}, "sha256 of module"),
+        *_changes(info.custom_modules, custom_modules(study) if info.custom_modules else {}, "sha256 of module"),
         *_changed_methods(info, study),
     ]
 

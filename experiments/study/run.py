@@ -12,9 +12,9 @@ from envs.settings.energy import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
+from experiments.study.custom_modules import custom_modules
 from experiments.study.failure import Failure, failure_of
 from experiments.study.loggers import new_loggers
-from experiments.study.own_modules import own_modules
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.recorded_methods import method_settings, networks
@@ -57,7 +57,7 @@ def _write_record(study: Study) -> None:
         federation_record=record,
         networks=networks(study),
         method_settings=method_settings(study.methods),
-        own_modules=own_modules(study),
+        custom_modules=custom_modules(study),
     )
     write_run_info(study.results_dir, info)
 

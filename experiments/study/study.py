@@ -120,10 +120,10 @@ class Study:
 
         It may not where state may remain from one to the next: with custom code or ``torch.compile``.
         """
-        return not self.own_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
+        return not self.custom_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
 
     @property
-    def own_code(self) -> tuple[str, ...]:
+    def custom_code(self) -> tuple[str, ...]:
         """The arguments that name custom code."""
         methods = [f"--methods {method}" for method in self.methods if is_import(method)]
         named = [(f"{ENV_PREFIX}{name}", draw) for draw in self.draws for name in OWN_CODE_FIELDS]

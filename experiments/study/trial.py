@@ -22,7 +22,7 @@ import envs
 from bippo_rllib import Bippo, BippoConfig
 from envs.config import only_read
 from envs.dataset_defaults import absolute_data_dir
-from experiments.own_methods import find_callbacks, find_method
+from experiments.custom_methods import find_callbacks, find_method
 from experiments.results.checkpoints import write_manifest
 from experiments.results.setting_text import describe
 from experiments.study.failure import TrialFailed

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.study.study import Study
 
 
-def own_modules(study: Study) -> dict[str, str]:
+def custom_modules(study: Study) -> dict[str, str]:
     """Returns the SHA-256 of each custom module that the study runs, and of the modules beside them that they import.
 
     Nothing is imported. A module that is not found is left out; importing it raises an error.
