@@ -32,7 +32,7 @@ from experiments.study.results_folder import new_results_dir
 from experiments.study.resume import study_to_resume
 from experiments.study.search import parse_search
 from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute_trace
-from experiments.study.study import Study, TrialStart, study_name
+from experiments.study.study import Study, Trial, study_name
 from experiments.study.transfer import find_sources
 
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
@@ -194,7 +194,7 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
             "does, such as --scenario image-folder"
         )
     methods, all_seeds = _methods(arguments, search), distinct("--seeds", [*chain(*arguments.seeds)])
-    trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in all_seeds]
+    trials = [(Trial(method, seed).name, method, seed) for method in methods for seed in all_seeds]
     return Study(
         scenario=scenario,
         methods=methods,

@@ -19,7 +19,7 @@ from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.recorded_methods import method_settings, networks
 from experiments.study.settings import split_settings
-from experiments.study.study import Study, TrialStart
+from experiments.study.study import Study, Trial
 
 if TYPE_CHECKING:
     from ray.tune import Tuner
@@ -125,4 +125,4 @@ def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
 
 
 def _trial_name(trial: Any) -> str:
-    return TrialStart(**trial.config["trial"]).name
+    return Trial(**trial.config["trial"]).name

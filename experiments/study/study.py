@@ -23,8 +23,8 @@ def study_name(scenario: Scenario, settings: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class TrialStart:
-    """A trial to run, and where it starts from."""
+class Trial:
+    """A trial of a study, and where it starts from."""
 
     method: str  #: As in ``--methods``.
     seed: int  #: Seed of all random numbers.
@@ -60,7 +60,7 @@ class Study:
     loggers: tuple[str, ...] = ()  #: As in ``--logger``.
     execution: Execution = field(default_factory=Execution)  #: Who trains, as requested; see ``placed_execution``.
     command: str = ""  #: The command line.
-    trials_left: tuple[TrialStart, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
+    trials_left: tuple[Trial, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
     init_from: str = ""  #: What ``--init-from`` named.
     #: Where each trial's policies come from, by the name of the trial outside a search.
     initial_policies: Mapping[str, PolicySource] = field(default_factory=dict)
@@ -75,18 +75,16 @@ class Study:
         return drawn_settings(self.search, self.num_samples, self.seeds[0]) if self.search else ({},)
 
     @property
-    def all_trials(self) -> tuple[TrialStart, ...]:
+    def all_trials(self) -> tuple[Trial, ...]:
         """All trials of the study, each from its beginning."""
         cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
         return tuple(
-            TrialStart(
-                method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed)
-            )
+            Trial(method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed))
             for number, (draw, method, seed) in enumerate(cases)
         )
 
     def _policies(self, method: str, seed: int) -> dict[str, str]:
-        source = self.initial_policies.get(TrialStart(method, seed).name)
+        source = self.initial_policies.get(Trial(method, seed).name)
         return {"init_from": source.checkpoint, "init_sha256": source.sha256} if source else {}
 
     @property
@@ -95,7 +93,7 @@ class Study:
         return self.trials_left is not None
 
     @property
-    def trials(self) -> tuple[TrialStart, ...]:
+    def trials(self) -> tuple[Trial, ...]:
         """Trials to run: all, or the unfinished ones of a resumed study."""
         return self.all_trials if self.trials_left is None else self.trials_left
 

@@ -27,7 +27,7 @@ from experiments.study.placement import Placement
 from experiments.study.run import run_study
 from experiments.study.scheduler import SeedwiseASHA
 from experiments.study.search import drawn_settings
-from experiments.study.study import Study, TrialStart
+from experiments.study.study import Study, Trial
 from experiments.study.trial import config_of, param_space
 
 TINY = Scenario(
@@ -191,7 +191,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     space = param_space(tiny, Placement(1, Execution("serial")))
     point = {
         **space,
-        "trial": asdict(TrialStart("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
+        "trial": asdict(Trial("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
     }
     config = config_of(point)
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
@@ -213,7 +213,7 @@ def test_trials_are_told_where_data_lies(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def asha_decides(scheduler: SeedwiseASHA, seed: int, number: int, accuracy: float, iteration: int = 2) -> str:
     """What becomes of a trial of a search with that accuracy."""
-    trial = SimpleNamespace(config={"trial": asdict(TrialStart("bippo", seed, number=number))})
+    trial = SimpleNamespace(config={"trial": asdict(Trial("bippo", seed, number=number))})
     scheduler.on_trial_add(None, trial)
     return scheduler.on_trial_result(None, trial, {"training_iteration": iteration, "accuracy": accuracy})
 
