@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from envs.checks import printable
-from experiments.cli import Parser, exit_code, named_path, number
+from experiments.argument_types import named_path, number
+from experiments.cli import Parser, exit_code
 from experiments.report.curves import paper_figure
 from experiments.report.macs import networks_table
 from experiments.report.plots import save_figure

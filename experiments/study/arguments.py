@@ -9,8 +9,7 @@ from typing import Any
 
 from envs.imports import check_import, is_import
 from envs.settings.execution import Execution
-from experiments.cli import (
-    Parser,
+from experiments.argument_types import (
     absolute_path,
     add_data_dir,
     add_scenario,
@@ -22,6 +21,7 @@ from experiments.cli import (
     seeds,
     whole,
 )
+from experiments.cli import Parser
 from experiments.custom_methods import look_up_method
 from experiments.methods import METHODS
 from experiments.results.run_info import RUN_FILE, command_line

@@ -25,7 +25,7 @@ def networks(study: Study) -> dict[str, list[SelectorNetwork | None]]:
     Methods whose configuration raises an error are left out; their trials raise it again.
     """
     from experiments.study.selector_macs import network_of
-    from experiments.study.trial import study_config
+    from experiments.study.trial_config import study_config
 
     found = {}
     for method in study.methods:

@@ -98,7 +98,8 @@ def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
 
     from experiments.study.row_callback import ROLLING_ACCURACY
     from experiments.study.scheduler import InTurn, SeedwiseASHA, StudyEnd
-    from experiments.study.trial import StudyTrial, param_space
+    from experiments.study.trial import StudyTrial
+    from experiments.study.trial_config import param_space
 
     journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(

@@ -12,7 +12,7 @@ from typing import Any
 from envs.checks import SettingError, Shortage, did_you_mean, one_of
 from envs.config import FederationConfig
 from envs.imports import is_import
-from experiments.cli import absolute_path
+from experiments.argument_types import absolute_path
 from experiments.results.naming import unknown_name
 from experiments.results.setting_text import literal
 

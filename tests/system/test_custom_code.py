@@ -32,7 +32,7 @@ from experiments.scenarios import SCENARIOS
 from experiments.study.custom_modules import custom_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.study import Study
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 ODD = """
 import torch

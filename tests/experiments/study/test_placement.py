@@ -18,7 +18,8 @@ from experiments import tune_bippo
 from experiments.scenarios import DIGITS
 from experiments.study.placement import Placement, place
 from experiments.study.study import Study, Trial
-from experiments.study.trial import StudyTrial, config_of, param_space
+from experiments.study.trial import StudyTrial
+from experiments.study.trial_config import config_of, param_space
 
 
 def study(parallel_trials: int | None = None, **execution: object) -> Study:

@@ -28,7 +28,7 @@ from experiments.study.run import run_study
 from experiments.study.scheduler import SeedwiseASHA
 from experiments.study.search import drawn_settings
 from experiments.study.study import Study, Trial
-from experiments.study.trial import config_of, param_space
+from experiments.study.trial_config import config_of, param_space
 
 TINY = Scenario(
     name="tiny",

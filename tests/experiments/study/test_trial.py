@@ -20,7 +20,8 @@ from experiments.study import trial as trial_module
 from experiments.study.failure import TrialFailed
 from experiments.study.placement import Placement
 from experiments.study.study import Trial
-from experiments.study.trial import POINTS, StudyTrial, param_space
+from experiments.study.trial import POINTS, StudyTrial
+from experiments.study.trial_config import param_space
 
 ROUNDS = 12
 
