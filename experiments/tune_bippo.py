@@ -165,8 +165,8 @@ def _report(study: Study) -> int:
 
 
 def _print_report(study: Study) -> None:
-    from experiments.report.report import build_report  # matplotlib takes its time
-    from experiments.report.sections import write_report
+    from experiments.report.report_md import write_report
+    from experiments.report.summary import build_report  # matplotlib takes its time
 
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)

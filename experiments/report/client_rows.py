@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.report.sources import read_studies
+from experiments.report.read_studies import read_studies
 from experiments.results.collection import by_client
 
 _OF_THE_ROUND = ["study", "scenario", "method", "seed", "setting", "trial", "round"]

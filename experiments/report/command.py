@@ -12,12 +12,12 @@ from experiments.argument_types import named_path, number
 from experiments.cli import Parser, exit_code
 from experiments.report.curves import paper_figure
 from experiments.report.macs import networks_table
+from experiments.report.merged import Results, collect, read_results
 from experiments.report.plots import save_figure
-from experiments.report.report import build_report
-from experiments.report.results import Results, collect, read_results
-from experiments.report.sections import write_report
+from experiments.report.report_md import write_report
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.styles import as_drawn, method_name
+from experiments.report.summary import build_report
 from experiments.report.tables import markdown_table
 from experiments.results.collection import CLIENTS_FILE, POLICY_COLUMNS, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable

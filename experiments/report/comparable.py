@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.report.sources import FinishedStudy
+from experiments.report.read_studies import FinishedStudy
 from experiments.results.run_info import RunInfo
 from experiments.study.settings import ENV_PREFIX, split_settings
 

@@ -13,9 +13,9 @@ from experiments.report.churn import find_churn
 from experiments.report.comparable import check_same, check_same_settings, federation_settings
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.curves import accuracy_figure
+from experiments.report.merged import Results
 from experiments.report.metrics import summarize
 from experiments.report.plots import save_image
-from experiments.report.results import Results
 from experiments.report.tables import code, energy, markdown_table, with_interval
 
 JUMP_START_ROUNDS = 20

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, policy_macs, training_macs
-from experiments.report.results import Results
+from experiments.report.merged import Results
 from experiments.report.tables import MISSING, Record, markdown_table, power_of_ten
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import RunInfo, SelectorNetwork

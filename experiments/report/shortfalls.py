@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from experiments.report.results import Results
-from experiments.report.sources import FinishedStudy
+from experiments.report.merged import Results
+from experiments.report.read_studies import FinishedStudy
 from experiments.results.checkpoints import ended_early
 from experiments.results.naming import pluralize
 from experiments.study.asha_journal import stopped_trials

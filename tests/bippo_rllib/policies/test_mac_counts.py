@@ -16,7 +16,7 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
 from envs.training.models import build_model, num_parameters
 from experiments.report import command, macs
-from experiments.report.results import read_results
+from experiments.report.merged import read_results
 from experiments.report.tables import power_of_ten
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, SelectorNetwork, write_run_info

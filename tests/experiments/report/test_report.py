@@ -13,8 +13,8 @@ from row_factory import make_rows, write_trial
 
 from experiments.methods import METHODS
 from experiments.report import command
-from experiments.report.report import Report, build_report
-from experiments.report.sections import write_report
+from experiments.report.report_md import write_report
+from experiments.report.summary import Report, build_report
 from experiments.report.tables import markdown_table, text_table
 from experiments.results import checkpoints
 from experiments.results.checkpoints import write_manifest

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments.report.results import read_results
+from experiments.report.merged import read_results
 from experiments.results import provenance
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, write_run_info

@@ -11,7 +11,7 @@ from custom_parts import modules_in
 
 from experiments import tune_bippo
 from experiments.custom_methods import find_callbacks
-from experiments.report.report import build_report
+from experiments.report.summary import build_report
 from experiments.results.rows import read_rows
 
 ENDING = """

@@ -14,7 +14,7 @@ import pytest
 from study_runs import assert_same_rows
 
 from envs.settings.execution import Execution
-from experiments.report.report import build_report
+from experiments.report.summary import build_report
 from experiments.results.checkpoints import finished
 from experiments.results.row_schema import COLUMN_NAMES, TIMING_COLUMNS
 from experiments.results.rows import read_rows

@@ -8,14 +8,14 @@ from pathlib import Path
 from experiments.report.comparison_sections import comparison_sections
 from experiments.report.curves import accuracy_figure, energy_figure
 from experiments.report.macs import macs_section
+from experiments.report.merged import Results
 from experiments.report.method_tables import interval_records, paired_records, stage_records
 from experiments.report.metrics import LATE_ROUND, MethodSummary
 from experiments.report.paper_table import paper_table
 from experiments.report.plots import save_image
-from experiments.report.report import Report
-from experiments.report.results import Results
 from experiments.report.selection import selection_figure, selection_records
 from experiments.report.statistics import Estimate
+from experiments.report.summary import Report
 from experiments.report.tables import Record, code, energy, markdown_table, plain
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.files import check_writable

@@ -12,7 +12,7 @@ import pandas as pd
 from experiments.methods import is_reference
 from experiments.report.churn import Churn, find_churn
 from experiments.report.comparable import check_mergeable
-from experiments.report.sources import FinishedStudy, read_studies
+from experiments.report.read_studies import FinishedStudy, read_studies
 from experiments.results.collection import CollectedStudy, write_collection
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS

@@ -13,9 +13,9 @@ from pathlib import Path
 from envs.checks import printable
 from experiments.methods import METHODS, privileged_information
 from experiments.report.comparison_sections import check_against
+from experiments.report.merged import Results, read_results
 from experiments.report.method_tables import summary_records
 from experiments.report.metrics import MethodSummary, summarize
-from experiments.report.results import Results, read_results
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.tables import Record, text_table
 from experiments.results.naming import pluralize
