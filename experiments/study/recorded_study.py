@@ -48,29 +48,9 @@ def recorded_study(
     except FileNotFoundError:
         problem = f"has no {RUN_FILE}" if record.exists() else "is not there"
         raise ValueError(f"{record} {problem}; name a folder a study wrote") from None
-    draws = from_text(info.draws)
-    check_recorded(info.settings, info.search, draws)
-    study = Study(
-        scenario=look_up("scenario", info.scenario, SCENARIOS),
-        methods=tuple(info.methods),
-        seeds=tuple(info.seeds),
-        rounds=info.rounds,
-        results_dir=record,
-        data_dir=data_dir or info.federation.get("data_dir"),
-        settings=info.settings,
-        callbacks=tuple(info.callbacks),
-        search=info.search,
-        num_samples=info.num_samples,
-        recorded_draws=draws or None,
-        command=info.command,
-        init_from=info.init_from,
-        initial_policies=info.init_policies,
-        **where_and_who,
-    )
-    for method in study.methods:
-        check_method(method)
-    for name in study.callbacks:
-        check_import("--callbacks", name)
+    study = replace(_study_of(info, record), **where_and_who)
+    if data_dir:
+        study = replace(study, data_dir=data_dir)
     if study.custom_code and not trust_code:
         raise ValueError(
             f"{record} names code that would be imported and run: {', '.join(study.custom_code)}. "
@@ -84,6 +64,36 @@ def recorded_study(
         )
     made_with = [f"the record was made with something else: {'; '.join(differences)}"] if differences else []
     return replace(study, notes=(*made_with, *_other_commit(info)))
+
+
+def _study_of(info: RunInfo, record: Path) -> Study:
+    """Returns the study of a record as if it had been typed, and imports no code that it names.
+
+    Raises:
+        ValueError: If it holds what nobody could have typed.
+    """
+    draws = from_text(info.draws)
+    check_recorded(info.settings, info.search, draws)
+    for method in info.methods:
+        check_method(method)
+    for name in info.callbacks:
+        check_import("--callbacks", name)
+    return Study(
+        scenario=look_up("scenario", info.scenario, SCENARIOS),
+        methods=tuple(info.methods),
+        seeds=tuple(info.seeds),
+        rounds=info.rounds,
+        results_dir=record,
+        data_dir=info.federation.get("data_dir"),
+        settings=info.settings,
+        callbacks=tuple(info.callbacks),
+        search=info.search,
+        num_samples=info.num_samples,
+        recorded_draws=draws or None,
+        command=info.command,
+        init_from=info.init_from,
+        initial_policies=info.init_policies,
+    )
 
 
 def study_to_repeat(record: Path, results_dir: Path | None, command: str, **arguments: Any) -> Study:
