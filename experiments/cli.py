@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Flags of a parser and its sub-commands."""
+    """Returns the flags of a parser and its sub-commands."""
     flags = dict(parser._option_string_actions)
     for action in parser._actions:
         for command in action.choices.values() if isinstance(action.choices, dict) else ():

@@ -24,7 +24,7 @@ COMMANDS = {
 
 
 def listing() -> str:
-    """The commands, a line each."""
+    """Returns the commands, a line each."""
     lines = [f"  bippo {name:<9}  {what}" for name, (_, _, what) in COMMANDS.items()]
     same = [f"  bippo {name:<9}  python -m {module}" for name, (_, module, _) in COMMANDS.items()]
     completion = "  bippo completion SHELL   completes commands and flags in bash, zsh or tcsh"

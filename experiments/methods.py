@@ -243,5 +243,5 @@ def privileged_information(name: str) -> str:
 
 
 def is_reference(name: str) -> bool:
-    """Whether rows of that name are a bound to compare methods with, not a method."""
+    """Returns whether rows of that name are a bound to compare methods with, not a method."""
     return name in METHODS and METHODS[name].reference

@@ -61,7 +61,7 @@ def parser() -> Parser:
 
 
 def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
-    """The argparse type of numbers from ``least`` to ``most``."""
+    """Returns the argparse type of numbers from ``least`` to ``most``."""
 
     def checked(text: str) -> float:
         value = number(text)

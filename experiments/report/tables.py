@@ -107,6 +107,6 @@ def markdown_table(records: Sequence[Record]) -> str:
 
 
 def _lines(records: Sequence[Record]) -> list[list[str]]:
-    """The headers, and the cells of each record."""
+    """Returns the headers, and the cells of each record."""
     headers = list(records[0])
     return [headers, *([record[name] for name in headers] for record in records)]

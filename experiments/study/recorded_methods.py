@@ -57,7 +57,7 @@ def _settings_of(name: str) -> dict[str, Any]:
 
 
 def _deciding(config: BippoConfig) -> set[str]:
-    """Names of BIPPO's settings, and of RLlib's settings of the update."""
+    """Returns the names of BIPPO's settings, and of RLlib's settings of the update."""
     from ray.rllib.algorithms.ppo import PPOConfig
 
     from bippo_rllib.rllib_settings import HONOURED
@@ -67,7 +67,7 @@ def _deciding(config: BippoConfig) -> set[str]:
 
 
 def _named(value: Any) -> Any:
-    """The value with code as its name and objects as the names of their classes, as texts may contain addresses."""
+    """Returns the value with names in place of code and of objects, whose texts may contain addresses."""
     if isinstance(value, type | type(_named)):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, dict):

@@ -116,7 +116,7 @@ def study_to_repeat(record: Path, results_dir: Path | None, command: str, **argu
 
 
 def _differences(info: RunInfo, study: Study) -> list[str]:
-    """A phrase for everything that rows depend on and that has changed, of code as far as it was recorded."""
+    """Returns a phrase for everything that rows depend on and that has changed, of code as far as it was recorded."""
     packages = package_versions()
     if PROJECT not in info.packages:
         packages.pop(PROJECT, None)
@@ -130,7 +130,7 @@ def _differences(info: RunInfo, study: Study) -> list[str]:
 
 
 def _changed_methods(info: RunInfo, study: Study) -> list[str]:
-    """A phrase for each initial setting of a method that has changed; new ones have defaults that change nothing."""
+    """Returns a phrase for each initial setting of a method that has changed; defaults of new ones change nothing."""
     now = method_settings(study.methods) if info.method_settings else {}
     changes = []
     for method, before in info.method_settings.items():
@@ -139,7 +139,7 @@ def _changed_methods(info: RunInfo, study: Study) -> list[str]:
 
 
 def _other_commit(info: RunInfo) -> list[str]:
-    """A note if the commit is another one, which may or may not give other rows."""
+    """Returns a note if the commit is another one, which may or may not give other rows."""
     before, now = (info.resumed[-1] if info.resumed else {"commit": info.commit}).get("commit"), git_commit()
     if not (before and now) or before == now:
         return []
@@ -147,7 +147,7 @@ def _other_commit(info: RunInfo) -> list[str]:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], what: str) -> list[str]:
-    """A phrase for each difference, but for the folder of the data."""
+    """Returns a phrase for each difference, but for the folder of the data."""
     keys = sorted((before.keys() | now.keys()) - {"data_dir"})
     return [
         f"{what} {key} was {before.get(key, 'not set')}, is {now.get(key, 'not set')}"

@@ -126,7 +126,7 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _unknown_setting(key: str, config: Any) -> str:
-    """The message, which suggests the federation's field of that name first, and no setting that BIPPO refuses."""
+    """Returns the message, which suggests the federation's field of that name first, and none that BIPPO refuses."""
     from ray.rllib.algorithms.ppo import PPOConfig
 
     from bippo_rllib.rllib_settings import CHANGEABLE

@@ -138,7 +138,7 @@ class StudyTrial(Bippo):
         return {**result, POINTS: [(int(result["round"]), numbers)]}
 
     def _must_report(self, result: Mapping[str, Any]) -> bool:
-        """Whether Tune ends the trial, compares it or takes a checkpoint after this round."""
+        """Returns whether Tune ends the trial, compares it or takes a checkpoint after this round."""
         done = result["training_iteration"]
         return result[EPISODE_OVER] or done in self._rungs or done % self._checkpoint_every == 0
 
