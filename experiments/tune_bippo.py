@@ -13,21 +13,12 @@ from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE
 from experiments.results.setting_text import describe
 from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
+from experiments.study import messages
 from experiments.study.arguments import parser, study_of
 from experiments.study.checks import check_study, fitted
 from experiments.study.failure import Failure, is_disk_full
 from experiments.study.interrupts import ignore_interrupts, signals_restored, terminate_as_interrupt
 from experiments.study.loggers import check_reachable
-from experiments.study.messages import (
-    announcement,
-    failure_line,
-    print_best_setting,
-    print_ended,
-    print_notes,
-    quoted,
-    resume_command,
-    short,
-)
 from experiments.study.ray_session import quiet, ray_ended, start_beside_imports
 from experiments.study.ray_watch import ray_watched
 from experiments.study.results_folder import holds_a_run
@@ -105,8 +96,8 @@ def _locked(study: Study) -> ExitStack:
 
 def _run(study: Study, session: ExitStack) -> int:
     """Runs the study, ends Ray's ``session`` and reports; returns the exit code."""
-    print(announcement(study), flush=True)
-    print_notes(study)
+    print(messages.announcement(study), flush=True)
+    messages.print_notes(study)
     try:
         with signals_restored(), session:
             failures = _failures(study)
@@ -117,7 +108,7 @@ def _run(study: Study, session: ExitStack) -> int:
         return EXIT_FAILED
     code = _report(study)
     for failure in failures:
-        print(failure_line(failure), file=sys.stderr)
+        print(messages.failure_line(failure), file=sys.stderr)
     return code or (EXIT_FAILED if failures else 0)
 
 
@@ -131,20 +122,22 @@ def _failures(study: Study) -> list[Failure]:
     try:
         if study.is_resumed:
             study = ready(study)
-            print_notes(study)
+            messages.print_notes(study)
         if not study.trials:
             return []
-        with ray_watched(lambda error: print_ended(study, error)):
+        with ray_watched(lambda error: messages.print_ended(study, error)):
             return run_study(study)
     except KeyboardInterrupt:
         ignore_interrupts()
-        print(f"\ninterrupted; what was written until now is kept in {short(study.results_dir)}", file=sys.stderr)
-        print(f"resume with: {resume_command(study)}", file=sys.stderr, flush=True)
+        print(
+            f"\ninterrupted; what was written until now is kept in {messages.short(study.results_dir)}", file=sys.stderr
+        )
+        print(f"resume with: {messages.resume_command(study)}", file=sys.stderr, flush=True)
         raise
     except Exception as error:
         if not isinstance(error, OSError) and not is_disk_full(error):
             raise
-        print_ended(study, error)
+        messages.print_ended(study, error)
         raise OSError from error
 
 
@@ -155,7 +148,7 @@ def _report(study: Study) -> int:
     try:
         _print_report(study)
     except KeyboardInterrupt:
-        folder = quoted(study.results_dir)
+        folder = messages.quoted(study.results_dir)
         print(f"\ninterrupted while reporting; run: bippo report {folder}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
@@ -170,16 +163,16 @@ def _print_report(study: Study) -> None:
 
     report = build_report(study.results_dir)
     path, figure = write_report(report, study.results_dir)
-    folder = short(study.results_dir)
+    folder = messages.short(study.results_dir)
     print(f"\n{report.text()}\n")
     if study.search:
-        print_best_setting(study, [(summary.method, summary.setting) for summary in report.summaries])
+        messages.print_best_setting(study, [(summary.method, summary.setting) for summary in report.summaries])
     for name, pattern in (("rows", ROWS_FILE), ("checkpoints", "checkpoint_*")):
         if any(study.results_dir.glob(f"*/{pattern}")):
             print(f"{name:<15}{folder}/*/{pattern}")
-    print(f"TensorBoard    tensorboard --logdir {quoted(study.results_dir)}")
-    print(f"figures        {short(figure.parent)}/*.png (and .svg)")
-    print(f"report         {short(path)}")
+    print(f"TensorBoard    tensorboard --logdir {messages.quoted(study.results_dir)}")
+    print(f"figures        {messages.short(figure.parent)}/*.png (and .svg)")
+    print(f"report         {messages.short(path)}")
 
 
 if __name__ == "__main__":

@@ -23,19 +23,15 @@ def check_mergeable(studies: Sequence[FinishedStudy]) -> None:
         ValueError: If scenario, federation, target or rounds differ, if a method and seed is in two of them, or if a
             method has other settings in one than in the other.
     """
-    for study in studies[1:]:
-        check_same(_facts(studies[0]), _facts(study), _cannot_be_merged(studies[0], study))
     for earlier, later in itertools.combinations(studies, 2):
+        problem = f"{earlier.folder} and {later.folder} cannot be merged, report them one by one"
+        check_same(_facts(earlier), _facts(later), problem)
         for method, seed in sorted(earlier.trials & later.trials)[:1]:
             raise ValueError(
                 f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
                 "one of its folders away"
             )
-        check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
-
-
-def _cannot_be_merged(first: FinishedStudy, second: FinishedStudy) -> str:
-    return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
+        check_same_settings(earlier, later, problem)
 
 
 def _facts(study: FinishedStudy) -> dict[str, Any]:
