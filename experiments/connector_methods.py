@@ -88,13 +88,22 @@ class RuleConfig(SelectorConfig):
         self.selection(sampler="greedy")
         self._rule = ""
 
-    def follow(self, rule: str, **settings: Any) -> Self:
-        """Sets the name of the rule in ``RULES``, and settings that it reads."""
-        return self._set(_rule=rule, **settings)
+    def follow(self, rule: str) -> Self:
+        """Sets the name of the rule in ``RULES``."""
+        return self._set(_rule=rule)
 
     def new_connector(self, env: FederatedRounds) -> RuleConnector:
         """Returns the rule's connector."""
         return RuleConnector(RULES[self._rule](self, env, seed_for(self.seed, "rule")), client_of=policy_of)
+
+
+class NormFilterConfig(RuleConfig):
+    """``RuleConfig`` with the argument of ``NormFilter``."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.follow("normfilter")
+        self.two_sided = False
 
 
 class FedCBSConfig(SelectorConfig):

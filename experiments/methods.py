@@ -83,10 +83,10 @@ def _connector(config_class: str) -> BippoConfig:
     return getattr(experiments.connector_methods, config_class)()
 
 
-def _rule(name: str, **settings: Any) -> BippoConfig:
+def _rule(name: str) -> BippoConfig:
     from experiments.connector_methods import RuleConfig
 
-    return RuleConfig().follow(name, **settings)
+    return RuleConfig().follow(name)
 
 
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
@@ -213,12 +213,11 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "FedCor: a Gaussian process over changes of all clients' losses (Tang et al., CVPR 2022)",
                 federation=_LOSS,
             ),
-            Method(
+            _by_connector(
                 "normfilter",
                 "Norm filter",
+                "NormFilterConfig",
                 "random clients but those with conspicuously long updates (after Wilhelm et al. 2026)",
-                partial(_rule, "normfilter", two_sided=False),
-                learns=False,
                 federation=MappingProxyType({"with_update_norm": True}),
                 settings=("two_sided",),
                 uses_client_reports=False,
