@@ -175,7 +175,7 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
         ("--methods nowhere:make", "'nowhere:make'; cannot import nowhere (ModuleNotFoundError: "),
         ("--methods pack.half:make", "import pack.half (ModuleNotFoundError: No module named 'no_such_package')"),
         ("--methods mine:in_trun", "mine has no in_trun; did you mean in_turn?"),
-        ("--methods pack.odd:CLASSES", "not a tuple"),
+        ("--methods pack.odd:CLASSES", "it names a tuple"),
         ("--methods pack.odd:nothing", "it returned a NoneType"),
         ("--methods pack.odd:broken", "pack.odd:broken: RuntimeError: not today"),
         *(
