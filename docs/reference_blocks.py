@@ -22,13 +22,14 @@ def fill(text: str) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
-    cells = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells)
+    from experiments.results.markdown import markdown
+
+    return markdown([[cell.replace("|", r"\|") for cell in row] for row in (header, *rows)])
 
 
 def columns() -> str:
     """The columns of ``rows.parquet``."""
-    from experiments.results.rows import COLUMNS
+    from experiments.results.row_schema import COLUMNS
 
     kinds = {"string": "text", "int64": "integer", "double": "number"}
     kinds |= {f"list<element: {kind}>": f"list of {name}s" for kind, name in kinds.items()}

@@ -82,6 +82,11 @@ def described(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's text, or its kind where it has none; other libraries add traces."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def one_of(name: str, value: Any, choices: Any) -> None:
     """Checks that ``value`` is one of ``choices``."""
     if value not in tuple(choices):  # a tuple also takes what has no hash

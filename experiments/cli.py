@@ -1,34 +1,24 @@
-"""Argument types, shared arguments and one-line errors of the commands, on top of argparse."""
+"""What the commands share on top of argparse: a parser, errors in one line, exit codes."""
 
 from __future__ import annotations
 
 import argparse
 import atexit
-import datetime
 import gc
 import io
 import os
-import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from envs.checks import did_you_mean, printable
-from experiments.results.files import check_decoded, check_writable
-from experiments.results.naming import look_up
-from experiments.scenario import Scenario
-from experiments.scenarios import OTHER_COMMANDS, SCENARIOS
+from experiments.results.files import check_decoded
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
 _LONGEST_LINE = 2_000
-_MOST_SEEDS = 10_000
-
-T = TypeVar("T")
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,158 +43,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _flags(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Flags of a parser and its sub-commands."""
+    """Returns the flags of a parser and its sub-commands."""
     flags = dict(parser._option_string_actions)
     for action in parser._actions:
         for command in action.choices.values() if isinstance(action.choices, dict) else ():
             flags |= _flags(command)
     return flags
-
-
-def whole(text: str) -> int:
-    """The argparse type of whole numbers."""
-    return _converted(int, text, "a whole number, such as 5")
-
-
-def number(text: str) -> float:
-    """The argparse type of numbers."""
-    return _converted(float, text, "a number, such as 0.5")
-
-
-def _converted(kind: Callable[[str], T], text: str, what: str) -> T:
-    try:
-        return kind(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-
-
-def at_least(least: int) -> Callable[[str], int]:
-    """Returns the argparse type of whole numbers from ``least``."""
-
-    def checked(text: str) -> int:
-        value = whole(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is too small; it must be at least {least}")
-        return value
-
-    return checked
-
-
-def seed(text: str) -> int:
-    """The argparse type of seeds."""
-    value = whole(text)
-    if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"{value} is not a seed; seeds are whole numbers from 0 to 2**32 - 1")
-    return value
-
-
-def seeds(text: str) -> tuple[int, ...]:
-    """The argparse type of lists of seeds: ``7``, ``1,2,3`` or ``1-10``, both ends included."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not re.fullmatch(r"\d+(-\d+)?|-\d+", part):
-            raise argparse.ArgumentTypeError(f"{part!r} is no seed; give whole numbers, such as 1 2 3, 1,2,3 or 1-10")
-        ends = (seed(first), seed(last)) if first and dash else (seed(part),)
-        if ends[-1] < ends[0]:
-            raise argparse.ArgumentTypeError(f"{part} counts down; give the lower seed first: {last}-{first}")
-        if ends[-1] - ends[0] >= _MOST_SEEDS:
-            raise argparse.ArgumentTypeError(f"{part} has more than {_MOST_SEEDS:,} seeds; give a shorter range")
-        found += range(ends[0], ends[-1] + 1)
-    return tuple(found)
-
-
-def names(text: str) -> tuple[str, ...]:
-    """The argparse type of lists of names: ``bippo`` or ``bippo,fedavg``."""
-    if not all(text.split(",")):
-        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; separate names by spaces or commas")
-    return tuple(text.split(","))
-
-
-def named_path(text: str) -> Path:
-    """The argparse type of paths; refuses an empty text, which ``Path`` takes as the working directory."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty; name one, or '.' for this folder")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:  # a home directory that there is not
-        hint = f"write ./{text} for a folder of that name"
-        raise argparse.ArgumentTypeError(f"{text!r} names a user that there is not; {hint}") from None
-
-
-def absolute_path(text: str) -> Path:
-    """The argparse type of paths that are read after the working directory has changed."""
-    return named_path(text).resolve()
-
-
-def _scenario(name: str) -> Scenario:
-    if name in OTHER_COMMANDS:
-        raise argparse.ArgumentTypeError(f"{name} is a command of its own: {OTHER_COMMANDS[name][0]}")
-    try:
-        return look_up("scenario", name, SCENARIOS)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def add_scenario(container: Any, default: str) -> None:
-    """Adds ``--scenario NAME``, a ``Scenario``, to a parser or a group of one."""
-    container.add_argument(
-        "--scenario",
-        type=_scenario,
-        default=SCENARIOS[default],
-        metavar="NAME",
-        help=f"{', '.join(SCENARIOS)}; default: {default}",
-    )
-
-
-def add_data_dir(container: Any) -> None:
-    """Adds ``--data-dir DIR``, an absolute path or None."""
-    container.add_argument(
-        "--data-dir", type=absolute_path, metavar="DIR", help="folder of the data; default: $BIPPO_DATA"
-    )
-
-
-def add_seed(container: Any, default: int = 7) -> None:
-    """Adds ``--seed N``."""
-    container.add_argument("--seed", type=seed, default=default, metavar="N", help=f"default: {default}")
-
-
-def distinct(flag: str, values: Sequence[T]) -> tuple[T, ...]:
-    """Returns ``values`` as a tuple; raises a ValueError for the first that is there twice."""
-    repeated = [value for index, value in enumerate(values) if value in values[:index]]
-    if repeated:
-        raise ValueError(f"{flag} has {repeated[0]} twice; name each one once")
-    return tuple(values)
-
-
-def new_results_dir(requested: Path | None, name: str, run_file: str, rows_file: str) -> Path:
-    """Returns an absolute path to a folder that can be written and holds no other run; does not create it.
-
-    Args:
-        requested: Value of ``--results-dir``; None for ``results/NAME-DATE-TIME``.
-        name: Name of the scenario or benchmark.
-        run_file: Name of the record in a folder that holds a run.
-        rows_file: Name of the files of rows, which are in folders of trials in the folder of a run.
-
-    Raises:
-        ValueError: If it cannot be written or holds a run, in folders below it too.
-    """
-    stamped = f"{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S')}"
-    folder = (requested or Path("results") / stamped).resolve()
-    check_writable(folder)
-    if (folder / run_file).exists():
-        raise ValueError(holds_a_run(folder))
-    if rows := next(folder.rglob(rows_file), None):
-        run = rows.parent.parent
-        beside = shlex.join(["--results-dir", str(run.parent / stamped)])
-        raise ValueError(f"results folder {folder} already holds the run {run}; name a new one, such as {beside}")
-    return folder
-
-
-def holds_a_run(folder: Path) -> str:
-    """Returns the message for a results folder that already holds a run."""
-    resume = shlex.join(["--resume", str(folder)])
-    return f"results folder {folder} already holds a run; name another one, or resume that run: {resume}"
 
 
 def one_line(error: BaseException) -> str:

@@ -24,7 +24,7 @@ COMMANDS = {
 
 
 def listing() -> str:
-    """The commands, a line each."""
+    """Returns the commands, a line each."""
     lines = [f"  bippo {name:<9}  {what}" for name, (_, _, what) in COMMANDS.items()]
     same = [f"  bippo {name:<9}  python -m {module}" for name, (_, module, _) in COMMANDS.items()]
     completion = "  bippo completion SHELL   completes commands and flags in bash, zsh or tcsh"
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in ("export", "new") and importlib.util.find_spec("ray") is None:  # as on a server that only selects
         return refuse(ValueError(f"bippo {name} needs Ray, which is not installed; install without --no-deps"))
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # as `python -m` does: there a user's own methods, models and data sets may lie
+        sys.path.append(os.getcwd())  # as `python -m` does: there custom methods, models and data sets may lie
     if argv is None:
         collect_rarely()
         sys.argv[1:] = rest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -30,6 +30,9 @@ from envs import FederatedRounds
 from envs.agent_ids import client_name, client_names
 from envs.config import config_from
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class SelectorConfig(BippoConfig):
     """Trains nothing, and adds a connector to ``BippoConfig``'s pipeline.
@@ -55,72 +58,41 @@ class SelectorConfig(BippoConfig):
         return pipeline
 
 
+#: Rules by method, each made from the configuration, the environment and the seed of its draws.
+RULES: Mapping[str, Callable[[Any, FederatedRounds, Sequence[int] | None], Rule]] = {
+    "oort": lambda config, env, seed: Oort(seed_for(config.seed, "oort")),
+    "cyclic": lambda config, env, seed: Cyclic(seed),
+    "greedyfed": lambda config, env, seed: GreedyFed(seed=seed),
+    "hics": lambda config, env, seed: HiCS(env.config.rounds, seed=seed),  # odds become equal by the last round
+    "fedcor": lambda config, env, seed: FedCor(seed=seed),
+    "normfilter": lambda config, env, seed: NormFilter(two_sided=config.two_sided, seed=seed),
+}
+
+
 class RuleConfig(SelectorConfig):
     """Selects clients in the order of a rule, as many as the budget allows."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.selection(sampler="greedy")
+        self._rule = ""
 
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Rule:
-        """Returns the rule for an environment, given the seed of its draws."""
-        raise NotImplementedError
+    def follow(self, rule: str) -> Self:
+        """Sets the name of the rule in ``RULES``."""
+        return self._set(_rule=rule)
 
     def new_connector(self, env: FederatedRounds) -> RuleConnector:
         """Returns the rule's connector."""
-        return RuleConnector(self.new_rule(env, seed_for(self.seed, "rule")), client_of=policy_of)
-
-
-class OortConfig(RuleConfig):
-    """See ``Oort``; the environment must report losses."""
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Oort:
-        """Returns utilities of data and device, with exploration; draws go by the method's own name."""
-        return Oort(seed_for(self.seed, "oort"))
-
-
-class CyclicConfig(RuleConfig):
-    """See ``Cyclic``."""
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> Cyclic:
-        """Returns a queue in random order."""
-        return Cyclic(seed)
-
-
-class GreedyFedConfig(RuleConfig):
-    """See ``GreedyFed``; the environment must reward clients by Shapley value."""
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> GreedyFed:
-        """Returns a rule that takes all clients once, then those with the highest values."""
-        return GreedyFed(seed=seed)
-
-
-class HiCSConfig(RuleConfig):
-    """See ``HiCS``; the environment must report updates of the output layer's bias."""
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> HiCS:
-        """Returns clusters whose odds become equal by the environment's last round."""
-        return HiCS(env.config.rounds, seed=seed)
-
-
-class FedCorConfig(RuleConfig):
-    """See ``FedCor``; the environment must report losses."""
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> FedCor:
-        """Returns gains by a Gaussian process."""
-        return FedCor(seed=seed)
+        return RuleConnector(RULES[self._rule](self, env, seed_for(self.seed, "rule")), client_of=policy_of)
 
 
 class NormFilterConfig(RuleConfig):
-    """See ``NormFilter``; the environment must report lengths of updates. ``two_sided`` is its argument."""
+    """``RuleConfig`` with the argument of ``NormFilter``."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
+        self.follow("normfilter")
         self.two_sided = False
-
-    def new_rule(self, env: FederatedRounds, seed: Sequence[int] | None) -> NormFilter:
-        """Returns a rule that leaves out clients with long updates."""
-        return NormFilter(two_sided=self.two_sided, seed=seed)
 
 
 class FedCBSConfig(SelectorConfig):

@@ -1,6 +1,7 @@
 """Method name -> the BippoConfig it starts from.
 
-A new method is one entry of METHODS: a name, a line of description and a function that makes its config.
+A new method is one entry of METHODS, whose config is made from ``METHOD_SETTINGS`` or by
+``experiments.connector_methods``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Method:
     """A way to select clients."""
 
     name: str  #: As in ``--methods``.
+    title: str  #: As papers print the name.
     description: str  #: One line.
     make_config: Callable[[], BippoConfig]  #: Makes the configuration that it starts from.
     learns: bool = True  #: False if no policy is trained, so that only ``settings`` change anything.
@@ -81,6 +83,12 @@ def _connector(config_class: str) -> BippoConfig:
     return getattr(experiments.connector_methods, config_class)()
 
 
+def _rule(name: str) -> BippoConfig:
+    from experiments.connector_methods import RuleConfig
+
+    return RuleConfig().follow(name)
+
+
 _LOSS: Mapping[str, Any] = MappingProxyType({"with_loss": True})
 _SHAPLEY: Mapping[str, Any] = MappingProxyType({"reward": "shapley"})
 _MATCHING: Mapping[str, Any] = MappingProxyType(
@@ -88,78 +96,90 @@ _MATCHING: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _by_settings(name: str, description: str, **more: Any) -> Method:
+def _by_settings(name: str, title: str, description: str, **more: Any) -> Method:
     """Returns a method that is all in its ``MethodSettings``."""
-    return Method(name, description, partial(_configured, name), learns=METHOD_SETTINGS[name].learns, **more)
+    return Method(name, title, description, partial(_configured, name), learns=METHOD_SETTINGS[name].learns, **more)
 
 
-def _by_connector(name: str, config_class: str, description: str, **more: Any) -> Method:
+def _by_connector(name: str, title: str, config_class: str, description: str, **more: Any) -> Method:
     """Returns a method of ``experiments.connector_methods``."""
-    return Method(name, description, partial(_connector, config_class), learns=False, **more)
+    return Method(name, title, description, partial(_connector, config_class), learns=False, **more)
+
+
+def _by_rule(name: str, title: str, description: str, **more: Any) -> Method:
+    """Returns a method of ``experiments.connector_methods.RULES``."""
+    return Method(name, title, description, partial(_rule, name), learns=False, **more)
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
         for method in (
-            _by_settings("bippo", "independent PPO per client, epsilon-greedy budget sampler (the paper's method)"),
-            _by_settings("ippo", "the same policies, clients drawn in proportion to their suggestions"),
-            _by_settings("bippo-greedy", "the same policies, always the highest suggestions; to compare samplers"),
+            _by_settings(
+                "bippo", "BIPPO", "independent PPO per client, epsilon-greedy budget sampler (the paper's method)"
+            ),
+            _by_settings("ippo", "IPPO", "the same policies, clients drawn in proportion to their suggestions"),
+            _by_settings(
+                "bippo-greedy", "BIPPO greedy", "the same policies, always the highest suggestions; to compare samplers"
+            ),
             Method(
                 "ppo",
+                "PPO",
                 "one central network over all clients, clients drawn in proportion to its softmax",
                 partial(_central, "stochastic"),
             ),
-            Method("fppo", "the same network, always the highest suggestions", partial(_central, "greedy")),
+            Method("fppo", "FPPO", "the same network, always the highest suggestions", partial(_central, "greedy")),
             _by_settings(
                 "bippo-r",
+                "BIPPO-R",
                 "ours: independent PPO rewarded for each client's own effect, representativeness prior, drawn by odds",
                 federation=MappingProxyType({"reward": METHOD_SETTINGS["bippo-r"].reward}),
             ),
             _by_settings(
                 "bippo-s",
+                "BIPPO-S",
                 "ours: bippo-r with Shapley values, each pick by how well the updates of all picked match all clients'",
                 federation=_MATCHING,
             ),
-            _by_settings("rep", "ours: the representativeness prior of bippo-r alone; nothing is learned"),
+            _by_settings("rep", "Rep", "ours: the representativeness prior of bippo-r alone; nothing is learned"),
             _by_settings(
                 "ippo-odds",
+                "IPPO odds",
                 "ippo, but drawn in proportion to the odds p / (1 - p) of the suggestions; for the ablation",
             ),
             _by_settings(
                 "fedavg",
+                "FedAvg",
                 "random clients until the budget is spent; nothing is learned",
                 uses_client_reports=False,
             ),
-            _by_settings(
-                "poc",
-                "Power-of-Choice: the highest local losses first",
-                federation=_LOSS,
-            ),
-            _by_settings("poca", "the lowest local accuracies first"),
+            _by_settings("poc", "PoC", "Power-of-Choice: the highest local losses first", federation=_LOSS),
+            _by_settings("poca", "PoCA", "the lowest local accuracies first"),
             Method(
                 "pocd",
+                "PoC-d",
                 "Power-of-Choice as published: the highest losses among candidates drawn by data size",
                 _published_power_of_choice,
                 learns=False,
                 federation=_LOSS,
                 settings=("candidates",),
             ),
-            _by_connector(
+            _by_rule(
                 "oort",
-                "OortConfig",
+                "Oort",
                 "Oort: utility of a client's data and cost of its device, with exploration (Lai et al., OSDI 2021)",
                 federation=_LOSS,
                 uses_client_reports=False,  # participants know their own loss from training
             ),
-            _by_connector(
+            _by_rule(
                 "cyclic",
-                "CyclicConfig",
+                "Cyclic",
                 "a random order, followed under the budget: all clients have a turn before any has a second",
                 uses_client_reports=False,
             ),
             _by_connector(
                 "fedcbs",
+                "Fed-CBS",
                 "FedCBSConfig",
                 "Fed-CBS: clients whose labels together are mixed as all clients'; given their label counts",
                 federation=MappingProxyType({"with_label_counts": True}),
@@ -168,31 +188,33 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             ),
             _by_connector(
                 "bandit",
+                "Bandit",
                 "BanditConfig",
                 "bippo-s with the running mean of each client's Shapley values instead of its policy",
                 federation=_MATCHING,
             ),
-            _by_connector(
+            _by_rule(
                 "greedyfed",
-                "GreedyFedConfig",
+                "GreedyFed",
                 "GreedyFed: all clients once, then those with the highest mean Shapley value (Singhal et al. 2024)",
                 federation=_SHAPLEY,
             ),
-            _by_connector(
+            _by_rule(
                 "hics",
-                "HiCSConfig",
+                "HiCS-FL",
                 "HiCS-FL: clusters by label entropy, estimated from updates of the output layer (Chen, Vikalo 2024)",
                 federation=MappingProxyType({"with_output_bias": True}),
                 uses_client_reports=False,
             ),
-            _by_connector(
+            _by_rule(
                 "fedcor",
-                "FedCorConfig",
+                "FedCor",
                 "FedCor: a Gaussian process over changes of all clients' losses (Tang et al., CVPR 2022)",
                 federation=_LOSS,
             ),
             _by_connector(
                 "normfilter",
+                "Norm filter",
                 "NormFilterConfig",
                 "random clients but those with conspicuously long updates (after Wilhelm et al. 2026)",
                 federation=MappingProxyType({"with_update_norm": True}),
@@ -200,6 +222,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 uses_client_reports=False,
             ),
             _by_connector(
+                "oracle",
                 "oracle",
                 "OracleConfig",
                 "random among clients known to be good (--set oracle_clients=0,1,2): no method, a bound for them",
@@ -218,5 +241,5 @@ def privileged_information(name: str) -> str:
 
 
 def is_reference(name: str) -> bool:
-    """Whether rows of that name are a bound to compare methods with, not a method."""
+    """Returns whether rows of that name are a bound to compare methods with, not a method."""
     return name in METHODS and METHODS[name].reference

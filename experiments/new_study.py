@@ -9,7 +9,8 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from experiments.cli import Parser, exit_code, named_path
+from experiments.argument_types import named_path
+from experiments.cli import Parser, exit_code
 from experiments.results.files import check_writable
 from experiments.shadowed_packages import OURS
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs.checks import SettingError
+from envs.checks import SettingError, first_line
 from envs.data.partition import Partition
 from envs.rng import RoundKey
 from envs.training.aggregation import ClientFailure, WeightedSum
@@ -80,5 +80,4 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (AssertionError, RuntimeError, NotImplementedError) as error:
-        why = next(iter(str(error).splitlines()), type(error).__name__)  # torch adds a trace of its own
-        raise SettingError("device", device, f"it cannot be used ({why}); use device='cpu'") from error
+        raise SettingError("device", device, f"it cannot be used ({first_line(error)}); use device='cpu'") from error

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from experiments.cli import Parser, add_data_dir, add_scenario, at_least, exit_code, named_path
+from experiments.argument_types import add_data_dir, add_scenario, at_least, named_path
+from experiments.cli import Parser, exit_code
 from experiments.results.files import check_writable
 from experiments.results.run_info import command_line
 

@@ -19,7 +19,7 @@ import torch
 
 from envs.config import FederationConfig
 from envs.data.client_samples import DataShape, ResidentSamples, gather
-from envs.data.datasets import load_dataset
+from envs.data.datasets import Dataset, load_dataset
 from envs.data.partition import Partition
 from envs.rng import RoundKey
 from envs.training import aggregation
@@ -83,17 +83,9 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
     """
     dataset = load_dataset(config.dataset, config.data_dir)
     partition = Partition.of(config, dataset, seed=0)
-    model = build_model(config.model_name, dataset.input_shape, len(dataset.classes))
-    samples = ResidentSamples(gather(dataset, partition).train, DataShape.of(dataset).max_value, config.device)
-    work: dict[str, Any] = {
-        "model": model.to(config.device).to(memory_format=torch.channels_last),
-        "clients": [samples.client(client) for client in range(arguments.clients)],
-        "epochs": config.local_epochs,
-        "batch_size": config.local_batch_size,
-        "lr": config.learning_rate,
-    }
+    work = _work(config, dataset, partition, arguments.clients)
     torch.save(work, file)
-    weights, python = get_flat(model).cpu(), _pfl_python(arguments)
+    weights, python = get_flat(work["model"]).cpu(), _pfl_python(arguments)
     clock = getattr(time, CLOCKS[arguments.clock])
 
     @contextmanager
@@ -122,4 +114,17 @@ def _makers(config: FederationConfig, arguments: argparse.Namespace, file: Path)
         ),
         PFL: lambda: closing(OtherProcess(python, "pfl_rounds", file, CLOCKS[arguments.clock])),
         FLOWER: lambda: closing(OtherProcess(sys.executable, "flower_rounds", file)),
+    }
+
+
+def _work(config: FederationConfig, dataset: Dataset, partition: Partition, number: int) -> dict[str, Any]:
+    """Returns the arguments of ``train_round`` for so many clients."""
+    model = build_model(config.model_name, dataset.input_shape, len(dataset.classes))
+    samples = ResidentSamples(gather(dataset, partition).train, DataShape.of(dataset).max_value, config.device)
+    return {
+        "model": model.to(config.device).to(memory_format=torch.channels_last),
+        "clients": [samples.client(client) for client in range(number)],
+        "epochs": config.local_epochs,
+        "batch_size": config.local_batch_size,
+        "lr": config.learning_rate,
     }

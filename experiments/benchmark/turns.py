@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from experiments.results.files import atomic_write
+from experiments.results.markdown import markdown
 from experiments.results.naming import look_up
-from experiments.results.provenance import git_commit, machine, package_versions
+from experiments.results.provenance import code_and_time, machine
 
 #: Turns that are taken even if there is no time for them.
 FEWEST_TURNS = 3
@@ -83,13 +84,13 @@ def take_turns(rounds: Mapping[str, Callable[[], float]], seconds: float, refere
 
 def to_markdown(table: pd.DataFrame) -> str:
     """Returns the table in Markdown."""
-    rule = ["---:" if pd.api.types.is_numeric_dtype(table[name]) else "---" for name in table]
+    numbers = [column for column, name in enumerate(table) if pd.api.types.is_numeric_dtype(table[name])]
     cells = table.map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.10g}").to_numpy().tolist()
-    return "\n".join(f"| {' | '.join(line)} |" for line in [list(table), rule, *cells])
+    return markdown([list(table), *cells], right=numbers)
 
 
 def write_table(table: pd.DataFrame, name: str, command: str, folder: Path) -> None:
-    """Writes ``NAME.json``: the rows, the command that made them, the commit, the packages and the machine."""
-    source = {"command": command, "commit": git_commit(), "packages": package_versions(), "machine": machine()}
+    """Writes ``NAME.json``: the rows, the command that made them, when, the commit, the packages and the machine."""
+    source = {"command": command, **code_and_time(), "machine": machine()}
     with atomic_write(folder / f"{name}.json") as unfinished:
         unfinished.write_text(json.dumps({**source, "rows": table.to_dict("records")}, indent=1) + "\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.report.sources import read_sources
+from experiments.report.read_studies import read_studies
 from experiments.results.collection import by_client
 
 _OF_THE_ROUND = ["study", "scenario", "method", "seed", "setting", "trial", "round"]
@@ -31,10 +31,6 @@ def client_rows(folders: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     """
     named = [folders] if isinstance(folders, str | Path) else folders
     rows = [
-        source.rows.assign(study=source.folder.resolve().name)
-        for folder in named
-        for source in read_sources(Path(folder))
+        study.rows.assign(study=study.folder.resolve().name) for folder in named for study in read_studies(Path(folder))
     ]
-    table = by_client(pd.concat(rows, ignore_index=True), _OF_THE_ROUND).reset_index(drop=True)
-    table.insert(table.columns.get_loc("trained"), "selected", table["trained"] | table["failed"])
-    return table
+    return by_client(pd.concat(rows, ignore_index=True), _OF_THE_ROUND).reset_index(drop=True)

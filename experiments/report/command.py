@@ -7,19 +7,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.cli import Parser, exit_code, named_path, number
+from envs.checks import printable
+from experiments.argument_types import named_path, number
+from experiments.cli import Parser, exit_code
 from experiments.report.curves import paper_figure
 from experiments.report.macs import networks_table
+from experiments.report.merged import Results, collect, read_results
 from experiments.report.plots import save_figure
-from experiments.report.report import build_report
-from experiments.report.results import Results, collect, read_results
-from experiments.report.sections import write_report
+from experiments.report.report_md import write_report
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.styles import as_drawn, method_name
+from experiments.report.summary import build_report
 from experiments.report.tables import markdown_table
 from experiments.results.collection import CLIENTS_FILE, POLICY_COLUMNS, ROUNDS_FILE, is_collection
 from experiments.results.files import check_writable
-from experiments.results.naming import printable
 
 _REPORT = "report"
 #: What is read by each flag that takes the report's place, and by the report.
@@ -60,7 +61,7 @@ def parser() -> Parser:
 
 
 def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
-    """The argparse type of numbers from ``least`` to ``most``."""
+    """Returns the argparse type of numbers from ``least`` to ``most``."""
 
     def checked(text: str) -> float:
         value = number(text)
@@ -115,9 +116,9 @@ def _check_read(arguments: argparse.Namespace) -> None:
 
 def _collect(folders: Sequence[Path], output: Path, without: Sequence[str]) -> None:
     check_writable(output, "--collect")
-    for source in collect(folders, output, without).sources:
-        lacks = (f"        {line}" for line in find_shortfalls(Results([source])))
-        print(*map(printable, (f"study   {source.folder}", *lacks)), sep="\n")
+    for study in collect(folders, output, without).studies:
+        lacks = (f"        {line}" for line in find_shortfalls(Results([study])))
+        print(*map(printable, (f"study   {study.folder}", *lacks)), sep="\n")
     print(f"written {printable(output / ROUNDS_FILE)} and {CLIENTS_FILE}")
 
 

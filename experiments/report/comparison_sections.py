@@ -10,12 +10,12 @@ from typing import TypeAlias
 import pandas as pd
 
 from experiments.report.churn import find_churn
+from experiments.report.comparable import check_same, check_same_settings, federation_settings
 from experiments.report.comparisons import compare_rows, on_common_rounds
 from experiments.report.curves import accuracy_figure
+from experiments.report.merged import Results
 from experiments.report.metrics import summarize
 from experiments.report.plots import save_image
-from experiments.report.results import Results
-from experiments.report.sources import check_same, check_same_settings
 from experiments.report.tables import code, energy, markdown_table, with_interval
 
 JUMP_START_ROUNDS = 20
@@ -37,7 +37,7 @@ def check_against(results: Results, against: Results) -> None:
     facts = [_facts(study, has_churn=results.churn is not None) for study in (results, against)]
     check_same(facts[0], facts[1], problem)
     ignored = ["epsilon"] if results.is_pretrained else []  # pretrained policies start at its minimum
-    for ours, theirs in itertools.product(results.sources, against.sources):
+    for ours, theirs in itertools.product(results.studies, against.studies):
         check_same_settings(ours, theirs, problem, ignored)
     if results.is_pretrained and against.is_pretrained:
         raise ValueError(f"{against.folders} is pretrained too; name a run from scratch with --against")
@@ -47,7 +47,7 @@ def check_against(results: Results, against: Results) -> None:
 
 def _facts(study: Results, has_churn: bool) -> dict[str, object]:
     """Returns what must be the same: the whole federation or, as churn changes it, only what churn leaves alone."""
-    federation = study.sources[0].federation
+    federation = federation_settings(study.infos[0])
     if has_churn:
         federation = {key: federation.get(f"env.{key}") for key in ("dataset", "model", "budget_share")}
     return {"target": study.target, **federation}
@@ -60,7 +60,7 @@ def comparison_sections(results: Results, against: Results | None, output: Path)
         missing = ["churn"] * (churn is not None) + ["pretraining"] * results.is_pretrained
         return [f"`--against DIR` adds a comparison with a run without {what}." for what in missing]
     pairs = _pairs(results, against)
-    beside = ", ".join(code(source.folder.resolve().name) for source in against.sources)
+    beside = ", ".join(code(study.folder.resolve().name) for study in against.studies)
     sections = []
     if churn is not None:
         names = ("with churn", "without")

@@ -17,6 +17,7 @@ class Comparison:
     first: int
     last: int
     accuracy: Paired
+    rows: tuple[pd.DataFrame, pd.DataFrame]  #: What is compared of ours and of the others', see ``on_common_rounds``.
 
 
 def compare_rows(
@@ -37,7 +38,7 @@ def compare_rows(
         rows[rows["round"].between(first, last)].groupby("seed")["mean_accuracy"].mean().to_dict()
         for rows in (ours, others)
     ]
-    return Comparison(first, last, Paired.of(*means))
+    return Comparison(first, last, Paired.of(*means), (ours, others))
 
 
 def on_common_rounds(ours: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bippo_rllib.policies.macs import TRAINING_FACTOR, central_policy_macs, policy_macs, training_macs
-from experiments.report.results import Results
+from experiments.report.merged import Results
 from experiments.report.tables import MISSING, Record, markdown_table, power_of_ten
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import RunInfo, SelectorNetwork
@@ -51,9 +51,9 @@ def macs_table(results: Results) -> pd.DataFrame:
     NaN where they are not known, and where a method trains no policy.
     """
     parts: dict[tuple[str, SelectorNetwork | None], list[pd.DataFrame]] = {}
-    for source in results.sources:
-        for (method, setting), rows in source.rows.groupby(["method", "setting"]):
-            network = _recorded_network(source.info, str(method), str(setting))
+    for study in results.studies:
+        for (method, setting), rows in study.rows.groupby(["method", "setting"]):
+            network = _recorded_network(study.info, str(method), str(setting))
             parts.setdefault((str(method), network), []).append(rows)
     order = sorted(parts, key=lambda key: (results.methods.index(key[0]), key[1] is not None, key[1]))
     lines = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.report.comparisons import compare_rows, on_common_rounds
+from experiments.report.comparisons import compare_rows
 from experiments.report.metrics import LATE_ROUND, MethodSummary, summarize_trials
 from experiments.report.statistics import Estimate, Paired
 from experiments.report.tables import MISSING, Record, energy_unit, number, plus_minus, with_interval
@@ -101,8 +101,7 @@ def _paired_record(first: MethodSummary, second: MethodSummary, target: float) -
     compared = compare_rows(first.rows, second.rows)
     if compared is None:
         return None
-    common = on_common_rounds(first.rows, second.rows)
-    accuracy, reached = compared.accuracy, Paired.of(*(_seeds_that_reached(rows, target) for rows in common))
+    accuracy, reached = compared.accuracy, Paired.of(*(_seeds_that_reached(rows, target) for rows in compared.rows))
     return {
         "difference": f"{first.method} − {second.method}",
         "seeds": ", ".join(map(str, accuracy.seeds)),

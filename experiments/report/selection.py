@@ -17,6 +17,7 @@ from experiments.report.churn import Churn
 from experiments.report.metrics import MethodSummary
 from experiments.report.styles import GREY, drawn_name, drawn_seeds
 from experiments.report.tables import Record
+from experiments.results.collection import by_client
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.naming import pluralize
 
@@ -26,55 +27,43 @@ _MOST_CELLS = 20_000_000
 
 
 def selection_records(summaries: Sequence[MethodSummary], record: FederationRecord | None) -> list[Record]:
-    """Returns one record per method: means over seeds, and % of all participations by kind of client.
+    """Returns one record per method: means over seeds, and % of all selections by kind of client.
 
     Kinds (how many labels a client holds, the slowest CPU) need ``record``; so does the energy that went to clients
     with wrong labels, where there are any.
     """
-    return [
-        {
-            "method": summary.label,
-            "clients per round": f"{summary.rows['num_trained'].mean():.2f}",
-            "different clients": f"{summary.rows.groupby('seed')['trained'].agg(_different).mean():.1f}",
-            **(_shares(summary.rows, record.clients) if record else {}),
-            **(_noisy_share(summary.rows, record.noisy_clients) if record and record.noisy_clients else {}),
-        }
-        for summary in summaries
-    ]
+    return [_selection_record(summary, record) for summary in summaries]
 
 
-def _different(trained: pd.Series) -> int:
-    return trained.explode().nunique()
+def _selection_record(summary: MethodSummary, record: FederationRecord | None) -> Record:
+    clients = by_client(summary.rows, ["seed"])
+    selected = clients[clients["selected"]]
+    return {
+        "method": summary.label,
+        "clients per round": f"{len(selected) / len(summary.rows):.2f}",
+        "different clients": f"{len(selected.drop_duplicates(['seed', 'client'])) / summary.num_seeds:.1f}",
+        **(_shares(selected["client"], record.clients) if record else {}),
+        **(_noisy_share(selected, record.noisy_clients) if record and record.noisy_clients else {}),
+    }
 
 
-def _shares(rows: pd.DataFrame, clients: Sequence[ClientRecord]) -> Record:
-    chosen = rows["trained"].explode().dropna().astype(int)
+def _shares(selected: pd.Series, clients: Sequence[ClientRecord]) -> Record:
     labels = pd.Series([len(client.labels) for client in clients])
     mhz = pd.Series([client.cpu_freq_hz / 1e6 for client in clients])
     numbers = sorted(labels.unique(), reverse=True)
     kinds = {pluralize(number, "label"): labels == number for number in numbers if len(numbers) <= _MOST_KINDS}
     if mhz.nunique() > 1:
         kinds[f"{mhz.min():,.0f} MHz"] = mhz == mhz.min()
-    per_cent = 100 / max(1, len(chosen))
+    per_cent = 100 / max(1, len(selected))
     return {
-        f"{name} ({pluralize(members.sum(), 'client')})": f"{per_cent * chosen.map(members).sum():.0f} %"
+        f"{name} ({pluralize(members.sum(), 'client')})": f"{per_cent * selected.map(members).sum():.0f} %"
         for name, members in kinds.items()
     }
 
 
-def training_energy_j(rows: pd.DataFrame) -> pd.Series:
-    """Returns client -> joules that it spent on training, also where it failed."""
-    costs = rows[["clients", "costs_j"]].explode(["clients", "costs_j"])
-    active = (rows["trained"].map(list) + rows["failed"].map(list)).explode()
-    was_active = pd.MultiIndex.from_arrays([costs.index, costs["clients"]]).isin(
-        pd.MultiIndex.from_arrays([active.index, active])
-    )
-    return costs[was_active].groupby("clients")["costs_j"].sum().astype(float)
-
-
-def _noisy_share(rows: pd.DataFrame, noisy: Sequence[int]) -> Record:
-    spent = training_energy_j(rows)
-    share = 100 * spent[spent.index.isin(noisy)].sum() / spent.sum() if spent.sum() > 0 else 0.0
+def _noisy_share(selected: pd.DataFrame, noisy: Sequence[int]) -> Record:
+    spent_j = selected["cost_j"]
+    share = 100 * spent_j[selected["client"].isin(noisy)].sum() / spent_j.sum() if spent_j.sum() > 0 else 0.0
     return {f"energy to {pluralize(len(noisy), 'noisy client')}": f"{share:.0f} %"}
 
 
@@ -83,11 +72,8 @@ def selection_share(rows: pd.DataFrame, num_clients: int, num_rounds: int) -> ND
 
     NaN where it was live in none.
     """
-    live, chosen = np.zeros((2, num_clients, num_rounds))
-    for round_number, clients, trained in zip(rows["round"], rows["clients"], rows["trained"], strict=True):
-        live[np.asarray(clients, dtype=int), round_number - 1] += 1
-        chosen[np.asarray(trained, dtype=int), round_number - 1] += 1
-    return np.divide(chosen, live, out=np.full_like(live, np.nan), where=live > 0)
+    shares = by_client(rows, ["round"]).groupby(["client", "round"])["selected"].mean().unstack()
+    return shares.reindex(index=range(num_clients), columns=range(1, num_rounds + 1)).to_numpy()
 
 
 def selection_figure(

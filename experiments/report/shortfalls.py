@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from experiments.report.results import Results
-from experiments.report.sources import Source
-from experiments.results.checkpoints import newest_checkpoint
+from experiments.report.merged import Results
+from experiments.report.read_studies import FinishedStudy
+from experiments.results.checkpoints import ended_early
 from experiments.results.naming import pluralize
 from experiments.study.asha_journal import stopped_trials
 
@@ -17,40 +17,34 @@ def find_shortfalls(results: Results) -> list[str]:
     """Returns a line for everything that is missing, for methods with fewer seeds than others, and for failures."""
     lines = [
         line
-        for source in results.sources
-        for line in (_search_shortfalls(source) if source.info.search else _trial_shortfalls(source))
+        for study in results.studies
+        for line in (_search_shortfalls(study) if study.info.search else _trial_shortfalls(study))
     ]
     return [*lines, *_fewer_seeds(results), *failed_trainings(results.rows)]
 
 
-def _trial_shortfalls(source: Source) -> list[str]:
-    last = source.rows.sort_values("round").groupby(["method", "seed"])[["trial", "round"]].last()
+def _trial_shortfalls(study: FinishedStudy) -> list[str]:
+    last = study.rows.sort_values("round").groupby(["method", "seed"])[["trial", "round"]].last()
     done = {pair: (str(trial), int(ran)) for pair, trial, ran in last.itertuples(name=None)}
     lines = []
-    for method, seed in ((method, seed) for method in source.info.methods for seed in source.info.seeds):
+    for method, seed in ((method, seed) for method in study.info.methods for seed in study.info.seeds):
         trial, ran = done.get((method, seed), ("", 0))
-        ended = ", after which a callback ended it" if source.info.callbacks else ", after which no client was left"
-        over = ended if ran and _is_over(source, trial) else ""
-        has = f"has {ran} of {source.info.rounds} rounds{over}" if ran else "has no rows"
-        lines += [f"{method} with seed {seed} {has}"] if ran < source.info.rounds else []
+        ended = ", after which a callback ended it" if study.info.callbacks else ", after which no client was left"
+        over = ended if ran and ended_early(study.folder / trial) else ""
+        has = f"has {ran} of {study.info.rounds} rounds{over}" if ran else "has no rows"
+        lines += [f"{method} with seed {seed} {has}"] if ran < study.info.rounds else []
     return lines
 
 
-def _is_over(source: Source, trial: str) -> bool:
-    """Returns whether the trial ended early, as its checkpoint says: all clients have left, or a callback ended it."""
-    newest = newest_checkpoint(source.folder / trial)
-    return newest is not None and newest.over
-
-
-def _search_shortfalls(source: Source) -> list[str]:
+def _search_shortfalls(study: FinishedStudy) -> list[str]:
     """Counts trials that ASHA has stopped, as its journal says, that have not finished, and that have no rows."""
-    lines, stopped, info = [], stopped_trials(source.folder), source.info
+    lines, stopped, info = [], stopped_trials(study.folder), study.info
     asked = len(info.seeds) * (len(info.draws) or info.num_samples)
     for method in info.methods:
-        done = source.rows[source.rows["method"] == method].groupby("trial")["round"].max()
+        done = study.rows[study.rows["method"] == method].groupby("trial")["round"].max()
         short = done.index[done < info.rounds]
         by_asha = sum(trial in stopped for trial in short)
-        unfinished = sum(trial not in stopped and not _is_over(source, trial) for trial in short)
+        unfinished = sum(trial not in stopped and not ended_early(study.folder / trial) for trial in short)
         if by_asha:
             lines.append(f"{method}: ASHA stopped {by_asha} of {len(done)} trials before round {info.rounds}")
         if unfinished:

@@ -42,9 +42,9 @@ class Estimate:
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Iterable[float | None]) -> Estimate:
-        """Returns the estimate from the values that are not None."""
-        return cls(tuple(float(value) for value in values if value is not None))
+    def of(cls, values: Iterable[float]) -> Estimate:
+        """Returns the estimate from the values."""
+        return cls(tuple(map(float, values)))
 
     @property
     def n(self) -> int:

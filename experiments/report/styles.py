@@ -9,19 +9,13 @@ from typing import NamedTuple
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from envs.checks import printable
 from experiments.methods import METHODS, is_reference
 from experiments.report.metrics import MethodSummary, marked, short_setting
-from experiments.results.naming import pluralize, printable
+from experiments.results.naming import pluralize
 
 GREY = "#555555"
 _LONGEST = 60
-_NAMES = {
-    **{name: name.upper() for name in ("bippo", "ippo", "ppo", "fppo", "bippo-r", "bippo-s")},
-    **{"fedavg": "FedAvg", "poc": "PoC", "poca": "PoCA", "pocd": "PoC-d", "rep": "Rep", "oort": "Oort"},
-    **{"cyclic": "Cyclic", "fedcbs": "Fed-CBS", "bandit": "Bandit", "greedyfed": "GreedyFed"},
-    **{"hics": "HiCS-FL", "fedcor": "FedCor", "normfilter": "Norm filter"},
-    **{"bippo-greedy": "BIPPO greedy", "ippo-odds": "IPPO odds"},
-}
 #: Colours after Okabe-Ito and Tol, dashes and markers: as their numbers have no common factor, 1,463 methods differ.
 _COLORS = (
     *("#0072B2", "#D55E00", "#7A3DB8", "#009E73", "#E69F00", "#CC79A7", "#000000", "#56B4E9", "#882255", "#999933"),
@@ -69,7 +63,7 @@ def method_name(method: str) -> str:
 
     A method with privileged information has a mark.
     """
-    return marked(_NAMES.get(method, method), method)
+    return marked(METHODS[method].title if method in METHODS else method, method)
 
 
 def drawn_name(summary: MethodSummary) -> str:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from envs.checks import printable
 from experiments.report.statistics import Estimate
-from experiments.results.naming import printable
+from experiments.results.markdown import markdown
 
 Record = Mapping[str, str]
 MISSING = "–"
@@ -102,12 +103,10 @@ def text_table(records: Sequence[Record]) -> str:
 
 def markdown_table(records: Sequence[Record]) -> str:
     """Returns the same as a Markdown table."""
-    headers, *lines = [[plain(cell) for cell in line] for line in _lines(records)]
-    rule = ["---", *["---:"] * (len(headers) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (headers, rule, *lines))
+    return markdown([[plain(cell) for cell in line] for line in _lines(records)], right=range(1, len(records[0])))
 
 
 def _lines(records: Sequence[Record]) -> list[list[str]]:
-    """The headers, and the cells of each record."""
+    """Returns the headers, and the cells of each record."""
     headers = list(records[0])
     return [headers, *([record[name] for name in headers] for record in records)]

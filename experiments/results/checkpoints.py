@@ -49,13 +49,24 @@ def write_manifest(folder: Path, round_number: int, over: bool = False) -> None:
 
 def checkpoint_at(folder: Path) -> Checkpoint | None:
     """Returns the checkpoint in ``folder``, or None if a kill left it incomplete."""
+    manifest = _manifest(folder)
+    return Checkpoint(folder, manifest.round, manifest.over) if manifest and _is_whole(folder, manifest) else None
+
+
+def _manifest(folder: Path) -> _Manifest | None:
     try:
-        manifest = _MANIFEST.validate_json((folder / MANIFEST).read_bytes(), strict=True)
-        if all(_is_inside(folder, name) and sha256(folder / name) == digest for name, digest in manifest.files.items()):
-            return Checkpoint(folder, manifest.round, manifest.over)
+        return _MANIFEST.validate_json((folder / MANIFEST).read_bytes(), strict=True)
     except (OSError, ValueError):
-        pass
-    return None
+        return None
+
+
+def _is_whole(folder: Path, manifest: _Manifest) -> bool:
+    try:
+        return all(
+            _is_inside(folder, name) and sha256(folder / name) == digest for name, digest in manifest.files.items()
+        )
+    except (OSError, ValueError):
+        return False
 
 
 def _is_inside(folder: Path, name: str) -> bool:
@@ -67,6 +78,12 @@ def newest_checkpoint(trial_dir: Path, before: float = math.inf) -> Checkpoint |
     complete = filter(None, map(checkpoint_at, sorted(trial_dir.glob("*checkpoint*"))))
     found = [checkpoint for checkpoint in complete if checkpoint.round < before]
     return max(found, key=lambda checkpoint: checkpoint.round, default=None)
+
+
+def ended_early(trial_dir: Path) -> bool:
+    """Returns whether a trial is over before its last round, as its newest manifest says; reads no checkpoint."""
+    manifests = filter(None, map(_manifest, trial_dir.glob("*checkpoint*")))
+    return max(((manifest.round, manifest.over) for manifest in manifests), default=(0, False))[1]
 
 
 def finished(trial_dir: Path, rounds: int) -> bool:

@@ -22,10 +22,11 @@ import pyarrow.parquet as pq
 
 from experiments.results.columns import Column, completed, problem_of_columns
 from experiments.results.files import atomic_write
-from experiments.results.rows import COLUMN_NAMES, COLUMNS, read_table
+from experiments.results.row_schema import COLUMN_NAMES, COLUMNS
+from experiments.results.rows import read_table
 
 ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
-STUDY = Column("study", pa.string(), "", "name of the study")
+STUDY = Column("study", "name of the study", pa.string())
 #: Columns that are left out: durations are of little use later, and would be a third of the file.
 CLOCKS = ("fl_seconds", "rl_seconds")
 #: Lists of a row with what policies did: numbers that hardly compress, and that may be left empty.
@@ -34,11 +35,11 @@ ROUND_COLUMNS = (STUDY, *(c for c in COLUMNS if not pa.types.is_list(c.dtype) an
 CLIENT_COLUMNS = (
     STUDY,
     *(column for column in COLUMNS if column.name in ("trial", "round")),
-    Column("client", pa.int64(), "", "id of a client that was live in the round"),
-    Column("cost_j", pa.float64(), "J", "energy the client would need for the round"),
-    Column("accuracy", pa.float64(), "share of 1", "the client's accuracy after the round", most=1.0),
-    Column("trained", pa.bool_(), "", "whether it trained in the round"),
-    Column("failed", pa.bool_(), "", "whether its training failed in the round"),
+    Column("client", "id of a client that was live in the round", pa.int64()),
+    Column("cost_j", "energy the client would need for the round", pa.float64(), "J"),
+    Column("accuracy", "the client's accuracy after the round", pa.float64(), "share of 1", most=1.0),
+    Column("trained", "whether it trained in the round", pa.bool_()),
+    Column("failed", "whether its training failed in the round", pa.bool_()),
     *(
         replace(column, name=column.name.removesuffix("s"), dtype=pa.float64())
         for column in COLUMNS
@@ -50,14 +51,14 @@ _ATTRS = b"PANDAS_ATTRS"
 _KEY = ["study", "trial", "round"]
 
 
-class Study(NamedTuple):
+class CollectedStudy(NamedTuple):
     """A finished study: its rows, without the columns of clocks, and its record as in run.json."""
 
     rows: pd.DataFrame
     record: Mapping[str, Any]
 
 
-def write_collection(folder: Path, studies: Mapping[str, Study]) -> None:
+def write_collection(folder: Path, studies: Mapping[str, CollectedStudy]) -> None:
     """Writes both files; each replaces an earlier one as a whole."""
     rows = pd.concat([study.rows.assign(study=name) for name, study in studies.items()], ignore_index=True)
     records = {"studies": {name: study.record for name, study in studies.items()}}
@@ -78,19 +79,24 @@ def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: 
 
 
 def by_client(rows: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
-    """Returns one row per live client of each row, in the order of ``rows``.
+    """Returns one row per live client of each row, in the order of ``rows``; ``selected`` is ``trained`` or ``failed``.
 
     Args:
         rows: Of trials.
         kept: Their columns that each row of a client repeats.
     """
     repeated = rows.loc[rows.index.repeat(rows["num_clients"]), list(kept)]
-    pairs = {name: zip(rows["clients"], rows[name], strict=True) for name in ("trained", "failed")}
+    trained, failed = (
+        np.concatenate([np.isin(live, named) for live, named in zip(rows["clients"], rows[name], strict=True)])
+        for name in ("trained", "failed")
+    )
     return repeated.assign(
         client=np.concatenate(rows["clients"].to_list()),
         cost_j=np.concatenate(rows["costs_j"].to_list()),
         accuracy=np.concatenate(rows["accuracies"].to_list()),
-        **{name: np.concatenate([np.isin(live, named) for live, named in each]) for name, each in pairs.items()},
+        selected=trained | failed,
+        trained=trained,
+        failed=failed,
         **{name.removesuffix("s"): _values(rows, name) for name in POLICY_COLUMNS},
     )
 
@@ -106,7 +112,7 @@ def is_collection(folder: Path) -> bool:
     return (folder / ROUNDS_FILE).is_file()
 
 
-def read_collection(folder: Path) -> dict[str, Study]:
+def read_collection(folder: Path) -> dict[str, CollectedStudy]:
     """Returns the studies by their names.
 
     Raises:
@@ -121,7 +127,7 @@ def read_collection(folder: Path) -> dict[str, Study]:
     records = rounds.attrs.get("studies", {})
     kept = [name for name in COLUMN_NAMES if name not in CLOCKS]
     return {
-        str(name): Study(rows[kept].reset_index(drop=True), records.get(name, {}))
+        str(name): CollectedStudy(rows[kept].reset_index(drop=True), records.get(name, {}))
         for name, rows in _with_lists(rounds, clients).groupby("study", sort=False)
     }
 

@@ -19,12 +19,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, Arrow type, unit ("" for none) and meaning. Unit and meaning are stored in the file too."""
+    """A column: its name, meaning, Arrow type and unit ("" for none). Unit and meaning are stored in the file too."""
 
     name: str
-    dtype: pa.DataType
-    unit: str
     meaning: str
+    dtype: pa.DataType
+    unit: str = ""
     least: float = 0.0  #: Of its numbers; ``least`` and ``most`` do not apply to texts.
     most: float = np.finfo(float).max  #: Infinite where the numbers may be.
     may_be_null: bool = False

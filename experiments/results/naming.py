@@ -1,4 +1,4 @@
-"""Names in messages: looked up with an error that lists the known ones, pluralized, and printed safely."""
+"""Names in messages: looked up with an error that lists the known ones, and pluralized."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from envs.checks import did_you_mean
-from envs.checks import printable as printable
 
 T = TypeVar("T")
 

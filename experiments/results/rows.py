@@ -1,8 +1,7 @@
-"""The row schema, its writer and its reader: one row per trial and round, one ``rows.parquet`` per trial."""
+"""Rows on disk, written and read: one row per trial and round, one ``rows.parquet`` per trial."""
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,136 +12,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from envs.checks import first_line, printable
 from envs.rules.budget import fits
-from experiments.results.columns import (
-    MOST_CLIENTS,
-    Column,
-    completed,
-    problem_of_clients,
-    problem_of_columns,
-    problem_of_one_trial,
-)
+from experiments.results.columns import completed, problem_of_clients, problem_of_columns, problem_of_one_trial
 from experiments.results.files import atomic_write, files_named
-from experiments.results.naming import printable
+from experiments.results.row_schema import COLUMNS, OF_THE_TRIAL, SCHEMA
 
 ROWS_FILE = "rows.parquet"
 #: Rounds over which accuracy is averaged where one round's swings too much: for a target, and to compare settings.
 WINDOW = 10
-
-COLUMNS: tuple[Column, ...] = (
-    Column("scenario", pa.string(), "", "named setting, see experiments/scenarios.py"),
-    Column("method", pa.string(), "", "client selection method, see experiments/methods.py"),
-    Column("seed", pa.int64(), "", "seed of data draws, initial weights, shuffles and selection", most=2**32 - 1),
-    Column("trial", pa.string(), "", "name of the trial's folder"),
-    Column("setting", pa.string(), "", "searched hyperparameters of this trial, empty outside a search"),
-    Column("round", pa.int64(), "", "FL round, from 1; round 0 (all clients, one epoch) has no row", least=1),
-    Column(
-        "mean_accuracy",
-        pa.float64(),
-        "share of 1",
-        "unweighted mean of all live clients' accuracy after the round",
-        most=1.0,
-    ),
-    Column(
-        "reward",
-        pa.float64(),
-        "",
-        "the team's reward for the round; with leave_one_out the participants' mean",
-        least=-sys.float_info.max,
-    ),
-    Column(
-        "energy_j",
-        pa.float64(),
-        "J",
-        "energy spent: by clients that trained or failed to, and on what is charged beside that",
-    ),
-    Column("budget_j", pa.float64(), "J", "energy budget of the round", most=math.inf),
-    Column("num_clients", pa.int64(), "", "clients live in the round"),
-    Column("num_trained", pa.int64(), "", "clients that trained in the round"),
-    Column(
-        "trained",
-        pa.list_(pa.int64()),
-        "",
-        "ids of the clients that trained, ascending; agent client_003 is client 3",
-        most=MOST_CLIENTS - 1,
-    ),
-    Column(
-        "failed",
-        pa.list_(pa.int64()),
-        "",
-        "ids of clients whose training failed (on_client_failure=drop)",
-        most=MOST_CLIENTS - 1,
-    ),
-    Column(
-        "clients",
-        pa.list_(pa.int64()),
-        "",
-        "ids of the live clients, in whose order the other lists are",
-        most=MOST_CLIENTS - 1,
-    ),
-    Column("costs_j", pa.list_(pa.float64()), "J", "energy each live client would need for the round"),
-    Column("probing_j", pa.float64(), "J", "part of energy_j spent on probing; see docs/methods.md"),
-    Column(
-        "selection_j",
-        pa.float64(),
-        "J",
-        "part of energy_j spent on selecting and learning, at env.joules_per_mac",
-        may_be_null=True,
-    ),
-    Column(
-        "measured_j",
-        pa.float64(),
-        "J",
-        "what env.energy_meter read while clients trained; null if it read nothing or not all of it",
-        may_be_null=True,
-    ),
-    Column("accuracies", pa.list_(pa.float64()), "share of 1", "each live client's accuracy after the round", most=1.0),
-    Column(
-        "suggestions",
-        pa.list_(pa.float64()),
-        "share of 1",
-        "probability with which each live client's policy suggested to take part",
-        most=1.0,
-        may_be_null=True,
-        may_be_missing=True,
-    ),
-    Column(
-        "scores",
-        pa.list_(pa.float64()),
-        "",
-        "what the sampler selected by: the suggestions, or what the method made of them; -inf is no candidate",
-        least=-math.inf,
-        most=math.inf,
-        may_be_null=True,
-        may_be_missing=True,
-    ),
-    Column(
-        "rewards",
-        pa.list_(pa.float64()),
-        "",
-        "each live client's reward: the team's, or where participants have their own, 0 for all others",
-        least=-sys.float_info.max,
-        may_be_null=True,
-        may_be_missing=True,
-    ),
-    Column(
-        "epsilon",
-        pa.float64(),
-        "",
-        "the sampler's epsilon in the round; NaN for methods without one",
-        most=1.0,
-        may_be_nan=True,
-    ),
-    Column("fl_seconds", pa.float64(), "s", "wall time of training, aggregation and evaluation"),
-    Column("rl_seconds", pa.float64(), "s", "wall time of algo.train() outside the environment"),
-)
-COLUMN_NAMES = tuple(column.name for column in COLUMNS)
-NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.dtype in (pa.int64(), pa.float64()))
-#: What clocks and meters read: with the formula's energy the only columns in which two runs of a trial may differ.
-TIMING_COLUMNS = ("fl_seconds", "rl_seconds", "measured_j")
-#: Columns in which all rows of a trial are equal.
-_OF_THE_TRIAL = ("scenario", "method", "seed", "trial", "setting")
-SCHEMA = pa.schema([column.field() for column in COLUMNS])
 
 
 def check_budget(row: Mapping[str, Any]) -> None:
@@ -213,7 +91,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise ValueError(_first_line(error)) from None
+        raise ValueError(first_line(error)) from None
     return table
 
 
@@ -264,7 +142,7 @@ def _read_file(path: Path) -> pd.DataFrame | None:
         table = read_table(path)
         problem = _problem(table)
     except (OSError, ValueError) as error:
-        problem = f"which is not a readable Parquet file ({_first_line(error)})"
+        problem = f"which is not a readable Parquet file ({first_line(error)})"
     if problem:
         print(f"warning: left out {printable(path)}, {printable(problem)}", file=sys.stderr)
         return None
@@ -274,7 +152,7 @@ def _read_file(path: Path) -> pd.DataFrame | None:
 
 def _problem(table: pa.Table) -> str:
     """Returns why a table does not hold the rows of one trial; empty if it does."""
-    return problem_of_columns(table, COLUMNS) or problem_of_one_trial(table, _OF_THE_TRIAL) or problem_of_clients(table)
+    return problem_of_columns(table, COLUMNS) or problem_of_one_trial(table, OF_THE_TRIAL) or problem_of_clients(table)
 
 
 def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:
@@ -285,7 +163,3 @@ def _check_one_row_per_round(rows: pd.DataFrame, folder: Path) -> None:
             f"{folder} holds more than one row for round {first['round']} of trial {first['trial']}: "
             "keep one copy of each trial's folder"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

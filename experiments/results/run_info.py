@@ -74,7 +74,7 @@ class RunInfo:
     # What follows is filled in when the file is written, and not compared.
     #: Settings that each method started from, before those of the study.
     method_settings: Mapping[str, Mapping[str, Any]] = field(compare=False, default_factory=dict)
-    own_modules: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 of custom modules, by name.
+    custom_modules: Mapping[str, str] = field(compare=False, default_factory=dict)  #: SHA-256 by name.
     started: str = field(compare=False, default="")  #: Start time in ISO format.
     commit: str | None = field(compare=False, default=None)  #: Commit of the checkout that ran; None without git.
     packages: Mapping[str, str] = field(compare=False, default_factory=dict)  #: Versions by name.

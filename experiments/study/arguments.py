@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from envs.imports import check_import, is_import
 from envs.settings.execution import Execution
-from experiments.cli import (
-    Parser,
+from experiments.argument_types import (
     absolute_path,
     add_data_dir,
     add_scenario,
@@ -18,22 +17,22 @@ from experiments.cli import (
     distinct,
     named_path,
     names,
-    new_results_dir,
     number,
     seeds,
     whole,
 )
+from experiments.cli import Parser
+from experiments.custom_methods import look_up_method
 from experiments.methods import METHODS
-from experiments.own_methods import look_up_method
-from experiments.results.rows import ROWS_FILE
 from experiments.results.run_info import RUN_FILE, command_line
 from experiments.study.help_text import DESCRIPTION, EPILOG
 from experiments.study.loggers import LOGGERS, check_installed
 from experiments.study.recorded_study import study_to_repeat
+from experiments.study.results_folder import new_results_dir
 from experiments.study.resume import study_to_resume
 from experiments.study.search import parse_search
 from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute_trace
-from experiments.study.study import Study, TrialStart, study_name
+from experiments.study.study import Study, Trial, study_name
 from experiments.study.transfer import find_sources
 
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
@@ -43,97 +42,60 @@ _DEFAULT_SAMPLES = 8
 
 def parser() -> Parser:
     """Returns the parser, which raises a ValueError in one line for bad arguments."""
-    result = Parser(
-        prog="bippo tune",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    as_written = argparse.RawDescriptionHelpFormatter
+    result = Parser(prog="bippo tune", description=DESCRIPTION, epilog=EPILOG, formatter_class=as_written)
     result.add_argument("--list", action="store_true", help="show scenarios and methods, and stop")
     _add_what_to_run(result.add_argument_group("what to run"))
-    search = result.add_argument_group("tuning")
-    search.add_argument(
-        "--search",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=SPACE",
-        help="search spaces by key of --set, quoted",
-    )
-    search.add_argument(
-        "--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}"
-    )
+    _add_search(result.add_argument_group("tuning"))
     _add_where(result.add_argument_group("where and how"))
     _add_execution(result.add_argument_group("executor of the clients' training; on CPU, rows are the same"))
-    again = result.add_argument_group("resume or repeat")
-    again.add_argument(
-        "--resume",
-        type=absolute_path,
-        metavar="RESULTS_DIR",
-        help="run unfinished trials from their last checkpoints; with --rounds, for so many rounds. Checkpoints are "
-        "pickles, which can run any code: resume only studies that you trust",
-    )
-    again.add_argument(
-        "--config",
-        type=absolute_path,
-        metavar=RUN_FILE,
-        help="repeat a recorded study in a new results folder",
-    )
-    again.add_argument(
-        "--force", action="store_true", help="even if something that rows depend on has changed, such as a package"
-    )
-    again.add_argument(
-        "--trust-code",
-        action="store_true",
-        help=f"import the custom code that {RUN_FILE} names as MODULE:NAME; without it the code is listed and not run",
-    )
+    _add_resume(result.add_argument_group("resume or repeat"))
     return result
 
 
 def _add_what_to_run(group: Any) -> None:
     add_scenario(group, default="digits")
-    group.add_argument(
-        "--methods",
-        nargs="+",
-        type=names,
-        metavar="NAME",
-        help=f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
-        f"with --search or --init-from: {' '.join(_TUNED)}",
+    add, several = group.add_argument, {"nargs": "+", "action": "extend", "default": []}
+    methods = (
+        f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
+        f"with --search or --init-from: {' '.join(_TUNED)}"
     )
-    group.add_argument(
-        "--seeds",
-        nargs="+",
-        type=seeds,
-        default=[(7, 28, 42)],
-        metavar="N",
-        help="such as 1 2 3 or 1-10; default: 7 28 42",
+    add("--methods", nargs="+", type=names, metavar="NAME", help=methods)
+    some = "such as 1 2 3 or 1-10; default: 7 28 42"
+    add("--seeds", nargs="+", type=seeds, default=[(7, 28, 42)], metavar="N", help=some)
+    add("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
+    settings = (
+        "other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` and `.selection` list "
+        "the keys, `python -m pydoc envs.FederationConfig` the keys that begin with env."
     )
-    group.add_argument("--rounds", type=at_least(1), metavar="N", help="FL rounds per trial; default: the scenario's")
-    group.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` and `.selection` list "
-        "the keys, `python -m pydoc envs.FederationConfig` the keys that begin with env.",
+    add("--set", **several, metavar="KEY=VALUE", help=settings)
+    callbacks = "RLlib callbacks of your own for all trials, such as to end one early (docs/your-own.md)"
+    add("--callbacks", **several, type=names, metavar="MODULE:NAME", help=callbacks)
+    init = (
+        "start from trained policies of the same clients: a results folder (each trial takes the policies of its "
+        "method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum"
     )
-    group.add_argument(
-        "--callbacks",
-        nargs="+",
-        action="extend",
-        type=names,
-        default=[],
-        metavar="MODULE:NAME",
-        help="RLlib callbacks of your own for all trials, such as to end one early (docs/your-own.md)",
+    add("--init-from", type=absolute_path, metavar="CHECKPOINT", help=init)
+
+
+def _add_search(group: Any) -> None:
+    add, spaces = group.add_argument, "search spaces by key of --set, quoted"
+    add("--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help=spaces)
+    add("--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}")
+
+
+def _add_resume(group: Any) -> None:
+    add = group.add_argument
+    resume = (
+        "run unfinished trials from their last checkpoints; with --rounds, for so many rounds. Checkpoints are "
+        "pickles, which can run any code: resume only studies that you trust"
     )
-    group.add_argument(
-        "--init-from",
-        type=absolute_path,
-        metavar="CHECKPOINT",
-        help="start from trained policies of the same clients: a results folder (each trial takes the policies of its "
-        "method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum",
-    )
+    add("--resume", type=absolute_path, metavar="RESULTS_DIR", help=resume)
+    add("--config", type=absolute_path, metavar=RUN_FILE, help="repeat a recorded study in a new results folder")
+    force = "even if something that rows depend on has changed, such as a package"
+    add("--force", action="store_true", help=force)
+    trust = f"import the custom code that {RUN_FILE} names as MODULE:NAME; without it the code is listed and not run"
+    add("--trust-code", action="store_true", help=trust)
 
 
 def _add_where(group: Any) -> None:
@@ -177,40 +139,41 @@ def study_of(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:
     """
     if arguments.resume or arguments.config:
         return _recorded(arguments, argv)
-    if arguments.force:
-        raise ValueError("--force needs --resume or --config: it ignores changes since the recorded study")
-    if arguments.trust_code:
-        raise ValueError(f"--trust-code needs --resume or --config: it is for code that {RUN_FILE} names")
-    scenario, settings, search = (
-        arguments.scenario,
-        with_absolute_trace(parse_settings(arguments.set)),
-        _search(arguments),
-    )
-    both = sorted(settings.keys() & search.keys())
-    if both:
-        raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
-    if arguments.data_dir and {"env.dataset": scenario.federation["dataset"], **settings}["env.dataset"] == "digits":
-        raise ValueError(
-            "--data-dir: digits comes with scikit-learn, so nothing reads it; leave it out, or name a scenario that "
-            "does, such as --scenario image-folder"
-        )
+    settings, search = with_absolute_trace(parse_settings(arguments.set)), _search(arguments)
+    _check_together(arguments, settings, search)
+    scenario = arguments.scenario
     methods, all_seeds = _methods(arguments, search), distinct("--seeds", [*chain(*arguments.seeds)])
-    trials = [(TrialStart(method, seed).name, method, seed) for method in methods for seed in all_seeds]
+    trials = [(Trial(method, seed).name, method, seed) for method in methods for seed in all_seeds]
     return Study(
         scenario=scenario,
         methods=methods,
         seeds=all_seeds,
         rounds=arguments.rounds or scenario.rounds,
-        results_dir=new_results_dir(arguments.results_dir, study_name(scenario, settings), RUN_FILE, ROWS_FILE),
+        results_dir=new_results_dir(arguments.results_dir, study_name(scenario, settings)),
         settings=settings,
         callbacks=_callbacks(arguments),
         search=search,
         num_samples=(arguments.num_samples or _DEFAULT_SAMPLES) if search else 1,
         command=command_line("bippo tune", argv),
         init_from=str(arguments.init_from or ""),
-        sources=find_sources(arguments.init_from, trials) if arguments.init_from else {},
+        initial_policies=find_sources(arguments.init_from, trials) if arguments.init_from else {},
         **_where_and_who(arguments),
     )
+
+
+def _check_together(arguments: argparse.Namespace, settings: Mapping[str, Any], search: Mapping[str, str]) -> None:
+    """Refuses arguments of a new study that contradict each other, or that nothing reads."""
+    if arguments.force:
+        raise ValueError("--force needs --resume or --config: it ignores changes since the recorded study")
+    if arguments.trust_code:
+        raise ValueError(f"--trust-code needs --resume or --config: it is for code that {RUN_FILE} names")
+    if both := sorted(settings.keys() & search.keys()):
+        raise ValueError(f"{both[0]} is in --set and in --search; leave it out of one")
+    if arguments.data_dir and settings.get("env.dataset", arguments.scenario.federation["dataset"]) == "digits":
+        raise ValueError(
+            "--data-dir: digits comes with scikit-learn, so nothing reads it; leave it out, or name a scenario that "
+            "does, such as --scenario image-folder"
+        )
 
 
 def _recorded(arguments: argparse.Namespace, argv: Sequence[str]) -> Study:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from envs.checks import SettingError
-from experiments.own_methods import check_settings_are_taken, find_method
+from experiments.custom_methods import check_settings_are_taken, find_method
 from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
@@ -59,11 +59,9 @@ def check_study(study: Study) -> None:
     # Ray's workers look into this folder before all others.
     if message := what_is_in_the_way([os.getcwd(), *sys.path]):
         raise ValueError(message)
-    import envs
-    from experiments.study.trial import study_config
+    from experiments.study.trial_config import study_config
 
-    fields = tuple(envs.FederationConfig.__dataclass_fields__)
-    check_federation_keys(list(split_settings({**study.settings, **study.search})[1]), fields)
+    check_federation_keys(split_settings({**study.settings, **study.search})[1])
     check_settings_are_taken(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)
@@ -79,7 +77,7 @@ def check_study(study: Study) -> None:
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:
     """Checks the study's settings with those of one draw, for all methods and the first seed."""
     from envs.config import config_from, only_read
-    from experiments.study.trial import study_config
+    from experiments.study.trial_config import study_config
 
     try:
         # Bad values first, then what they would rule out.
@@ -102,7 +100,7 @@ def _federations(study: Study, draw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the distinct settings that the methods' federations read."""
     from envs.config import only_read
     from experiments.study.selector_macs import with_selector
-    from experiments.study.trial import study_config
+    from experiments.study.trial_config import study_config
 
     settings = _settings(study, draw)
     needed = [

@@ -54,7 +54,7 @@ def failure_of(result: Any) -> Failure | None:
 
 
 def stopped_by_full_disk(trial: Any) -> bool:
-    """Whether a Tune trial that has just failed found the disk full."""
+    """Returns whether a Tune trial that has just failed found the disk full."""
     # Tune's local copy: the one in the results folder may be what could not be written.
     pickled = trial.pickled_error_file
     error = pickle.loads(Path(pickled).read_bytes()) if pickled and Path(pickled).exists() else None
@@ -62,7 +62,7 @@ def stopped_by_full_disk(trial: Any) -> bool:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or one in its chain, is a full disk."""
+    """Returns whether an error, or one in its chain, is a full disk."""
     return any(isinstance(each, OSError) and each.errno in _DISK_FULL for each in _chain(error))
 
 
@@ -79,7 +79,7 @@ def full_disk_message(results_dir: Path, can_resume: bool, resume_command: str) 
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, then its cause, down to the first; also the cause in another process, which Ray's errors have."""
+    """Yields the error, its cause and so on to the first; also causes in other processes, which Ray's errors have."""
     while error is not None:
         yield error
         other = getattr(error, "cause", None)
@@ -88,7 +88,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _cause(error: Any) -> str:
-    """Of an error that Ray raises itself, such as the death of a process, the last line says most."""
+    """Returns why a trial failed, in one line; the last one says most of an error that Ray raises itself."""
     if hasattr(error, "cause"):
         return TrialFailed.of(error).reason
     return (str(error).strip().splitlines() or ["unknown"])[-1]

@@ -172,7 +172,7 @@ class Progress(tune.Callback):
         self._out.flush()
 
     def _of(self, trial: Any) -> TrialProgress:
-        """The progress of a trial that has just changed."""
+        """Returns the progress of a trial that has just changed."""
         self._moved_at = self._clock()
         return self.trials.setdefault(str(trial), TrialProgress(str(trial)))
 

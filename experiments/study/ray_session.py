@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from envs.checks import first_line
 from envs.training.actor_plan import Resources
 from experiments.shadowed_packages import INSTALLED
 from experiments.study.interrupts import ignore_interrupts, signals_restored
@@ -103,13 +104,12 @@ def start_ray(parallel_trials: int | None = None) -> None:
         raise KeyboardInterrupt from exit_
     except Exception as error:  # Ray raises bare exceptions, such as when a busy machine lets it time out
         what = "start on this machine" if address == "local" else f"connect to {address}, which ${RAY_ADDRESS} names"
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         token = "" if address == "local" else " (if it needs a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
-        raise ConnectionError(f"Ray did not {what}: {reason}{token}") from error
+        raise ConnectionError(f"Ray did not {what}: {first_line(error)}{token}") from error
 
 
 def _start_local(cpus: int, **settings: Any) -> None:
-    """Without a runtime environment, which none of the workers has that Ray starts before they are needed."""
+    """Starts Ray without a runtime environment, which workers lack that Ray starts before they are needed."""
     os.environ["OMP_NUM_THREADS"] = "1"
     _init("local", num_cpus=cpus, **settings)
 
@@ -122,7 +122,7 @@ def _init(address: str, **settings: Any) -> None:
 
 @contextmanager
 def ray_session() -> Iterator[None]:
-    """Ray for the body of a ``with``; shut down afterwards only if it did not run before."""
+    """Starts Ray for the body of a ``with``, and shuts it down afterwards unless it ran before."""
     with ray_ended():
         start_ray()
         yield
@@ -144,7 +144,7 @@ def ray_ended() -> Iterator[None]:
 
 
 def available_nodes(parallel_trials: int | None) -> list[Resources]:
-    """What each node has: of the Ray that runs or is named by ``$RAY_ADDRESS``, else of this machine."""
+    """Returns what each node has: of the Ray that runs or is named by ``$RAY_ADDRESS``, else of this machine."""
     import ray
 
     if not ray.is_initialized() and _address() != "local":
@@ -159,7 +159,7 @@ def available_nodes(parallel_trials: int | None) -> list[Resources]:
 
 
 def local_cpus(parallel_trials: int | None) -> int:
-    """Cores of a Ray of this machine: those it may use, or one for each trial side by side that is asked for."""
+    """Returns the cores of a Ray of this machine: those it may use, or as many as trials are asked for side by side."""
     from joblib import cpu_count  # knows affinity and the quota of a container
 
     return max(cpu_count(), parallel_trials or 1)

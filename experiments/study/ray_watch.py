@@ -90,7 +90,7 @@ class RayWatch(threading.Thread):
 
 
 def _answers(address: str) -> bool:
-    """Whether something listens at ``HOST:PORT``."""
+    """Returns whether something listens at ``HOST:PORT``."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_INTERVAL_S):
@@ -100,7 +100,7 @@ def _answers(address: str) -> bool:
 
 
 def _is_alive(node_id: str) -> bool:
-    """Whether the GCS counts a node as alive, or does not know it."""
+    """Returns whether the GCS counts a node as alive, or does not know it."""
     import ray
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from experiments.own_methods import find_method
+from experiments.custom_methods import find_method
 from experiments.results.run_info import SelectorNetwork, as_written
 from experiments.study.ray_session import quiet
 from experiments.study.settings import ENV_PREFIX
@@ -25,7 +25,7 @@ def networks(study: Study) -> dict[str, list[SelectorNetwork | None]]:
     Methods whose configuration raises an error are left out; their trials raise it again.
     """
     from experiments.study.selector_macs import network_of
-    from experiments.study.trial import study_config
+    from experiments.study.trial_config import study_config
 
     found = {}
     for method in study.methods:
@@ -57,7 +57,7 @@ def _settings_of(name: str) -> dict[str, Any]:
 
 
 def _deciding(config: BippoConfig) -> set[str]:
-    """Names of BIPPO's settings, and of RLlib's settings of the update."""
+    """Returns the names of BIPPO's settings, and of RLlib's settings of the update."""
     from ray.rllib.algorithms.ppo import PPOConfig
 
     from bippo_rllib.rllib_settings import HONOURED
@@ -67,7 +67,7 @@ def _deciding(config: BippoConfig) -> set[str]:
 
 
 def _named(value: Any) -> Any:
-    """The value with code as its name and objects as the names of their classes, as texts may contain addresses."""
+    """Returns the value with names in place of code and of objects, whose texts may contain addresses."""
     if isinstance(value, type | type(_named)):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, dict):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from experiments.results.rows import COLUMN_NAMES, NUMBER_COLUMNS, WINDOW, RowWriter
+from experiments.results.row_schema import COLUMN_NAMES, NUMBER_COLUMNS
+from experiments.results.rows import WINDOW, RowWriter
 from experiments.study.client_kinds import kinds_of
 from experiments.study.logger_tags import TRAINED_BY_KIND
 
@@ -52,11 +53,6 @@ class RowCallback(RLlibCallback):
         self._epsilon = math.nan
         self._recent: deque[float] = deque(maxlen=WINDOW)
         self._energy_total_j = 0.0
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """Scenario, method and seed of the trial."""
-        return {"scenario": self._info.scenario, "method": self._info.method, "seed": self._info.seed}
 
     def on_algorithm_init(self, *, algorithm: Bippo, **kwargs: Any) -> None:
         """Overrides RLlib's to find the trial's folder, the kinds of clients and the first round's epsilon."""

@@ -12,14 +12,14 @@ from envs.settings.energy import FORMULA
 from experiments.results.federation_record import FederationRecord
 from experiments.results.run_info import add_resumption, add_warmup_energy, write_run_info
 from experiments.study.asha_journal import JOURNAL_FILE
+from experiments.study.custom_modules import custom_modules
 from experiments.study.failure import Failure, failure_of
 from experiments.study.loggers import new_loggers
-from experiments.study.own_modules import own_modules
 from experiments.study.placement import Placement, place
 from experiments.study.ray_session import available_nodes, quiet, start_ray
 from experiments.study.recorded_methods import method_settings, networks
 from experiments.study.settings import split_settings
-from experiments.study.study import Study, TrialStart
+from experiments.study.study import Study, Trial
 
 if TYPE_CHECKING:
     from ray.tune import Tuner
@@ -57,7 +57,7 @@ def _write_record(study: Study) -> None:
         federation_record=record,
         networks=networks(study),
         method_settings=method_settings(study.methods),
-        own_modules=own_modules(study),
+        custom_modules=custom_modules(study),
     )
     write_run_info(study.results_dir, info)
 
@@ -98,7 +98,8 @@ def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
 
     from experiments.study.row_callback import ROLLING_ACCURACY
     from experiments.study.scheduler import InTurn, SeedwiseASHA, StudyEnd
-    from experiments.study.trial import StudyTrial, param_space
+    from experiments.study.trial import StudyTrial
+    from experiments.study.trial_config import param_space
 
     journal = study.results_dir / JOURNAL_FILE
     return tune.Tuner(
@@ -125,4 +126,4 @@ def _tuner(study: Study, progress: Progress, placement: Placement) -> Tuner:
 
 
 def _trial_name(trial: Any) -> str:
-    return TrialStart(**trial.config["trial"]).name
+    return Trial(**trial.config["trial"]).name

@@ -12,7 +12,7 @@ from ray.tune.stopper import Stopper
 
 from experiments.study.asha_journal import Decision, append_decision, read_decisions
 from experiments.study.row_callback import EPISODE_OVER
-from experiments.study.study import TrialStart
+from experiments.study.study import Trial
 
 _ROUND = "training_iteration"
 
@@ -74,10 +74,10 @@ class SeedwiseASHA(InTurn):
     Args:
         metric: Key of the result to compare; higher is better.
         max_rounds: Rounds of a full trial.
-        journal: File of the decisions; None for no file.
+        journal: File of the decisions.
     """
 
-    def __init__(self, metric: str, max_rounds: int, journal: Path | None = None) -> None:
+    def __init__(self, metric: str, max_rounds: int, journal: Path) -> None:
         super().__init__()
         self._metric, self._journal = metric, journal
         self._arguments: dict[str, Any] = {
@@ -92,7 +92,7 @@ class SeedwiseASHA(InTurn):
         self._groups: dict[tuple[str, int], ASHAScheduler] = {}
         self._stopped: dict[str, int] = {}
         self._known: dict[tuple[str, int], None] = {}
-        for decision in [] if journal is None else read_decisions(journal):
+        for decision in read_decisions(journal):
             self._replay(decision)
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
@@ -101,7 +101,7 @@ class SeedwiseASHA(InTurn):
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         """Returns whether the trial goes on; records the decision where ASHA decides."""
-        name, iteration = _start(trial).name, result[_ROUND]
+        name, iteration = _trial_of_study(trial).name, result[_ROUND]
         if iteration >= self._stopped.get(name, iteration + 1):
             return TrialScheduler.STOP
         action = self._group(trial).on_trial_result(tune_controller, _named(trial), result)
@@ -118,11 +118,10 @@ class SeedwiseASHA(InTurn):
         self._group(trial).on_trial_remove(tune_controller, _named(trial))
 
     def _record(self, trial: Any, result: dict[str, Any], stop: bool) -> None:
-        start = _start(trial)
-        decision = Decision(start.name, start.method, start.seed, result[_ROUND], float(result[self._metric]), stop)
+        ours = _trial_of_study(trial)
+        decision = Decision(ours.name, ours.method, ours.seed, result[_ROUND], float(result[self._metric]), stop)
         self._known[decision.trial, decision.iteration] = None
-        if self._journal is not None:
-            append_decision(self._journal, decision)
+        append_decision(self._journal, decision)
 
     def _replay(self, decision: Decision) -> None:
         """Gives ASHA a recorded result again; the recorded decision stands."""
@@ -134,8 +133,8 @@ class SeedwiseASHA(InTurn):
             self._stopped[decision.trial] = decision.iteration
 
     def _group(self, trial: Any) -> ASHAScheduler:
-        start = _start(trial)
-        return self._group_of(start.method, start.seed)
+        ours = _trial_of_study(trial)
+        return self._group_of(ours.method, ours.seed)
 
     def _group_of(self, method: str, seed: int) -> ASHAScheduler:
         if (method, seed) not in self._groups:
@@ -143,9 +142,9 @@ class SeedwiseASHA(InTurn):
         return self._groups[method, seed]
 
 
-def _start(trial: Any) -> TrialStart:
-    return TrialStart(**trial.config["trial"])
+def _trial_of_study(trial: Any) -> Trial:
+    return Trial(**trial.config["trial"])
 
 
 def _named(trial: Any) -> _NamedTrial:
-    return _NamedTrial(_start(trial).name)
+    return _NamedTrial(_trial_of_study(trial).name)

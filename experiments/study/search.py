@@ -81,7 +81,7 @@ def drawn_settings(search: Mapping[str, str], num_samples: int, seed: int) -> tu
 
 
 def _parse_call(key: str, expression: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Function name, arguments and keywords of ``name(literals)``; only literals are evaluated."""
+    """Returns function name, arguments and keywords of ``name(literals)``; only literals are evaluated."""
     problem = f"--search {key}={expression}: expected one of Tune's functions ({', '.join(SEARCH_FUNCTIONS)})"
     try:
         call = ast.parse(expression, mode="eval").body

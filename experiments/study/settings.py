@@ -6,13 +6,13 @@ A key is a setting of ``BippoConfig`` (such as ``lr``), or ``env.`` and a field 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from envs.checks import SettingError, Shortage, did_you_mean, one_of
 from envs.config import FederationConfig
 from envs.imports import is_import
-from experiments.cli import absolute_path
+from experiments.argument_types import absolute_path
 from experiments.results.naming import unknown_name
 from experiments.results.setting_text import literal
 
@@ -100,17 +100,17 @@ def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) and trace else {})}
 
 
-def check_federation_keys(keys: Sequence[str], fields: Sequence[str]) -> None:
+def check_federation_keys(keys: Iterable[str]) -> None:
     """Refuses keys that are no fields of the federation's config; both without prefix."""
     for key in keys:
-        if (other := _OTHER_FIELDS.get(key)) and key not in fields:
+        if (other := _OTHER_FIELDS.get(key)) and key not in _FIELDS:
             raise ValueError(f"unknown setting '{ENV_PREFIX}{key}': did you mean {ENV_PREFIX}{other}?")
-        if key not in fields:
-            raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in fields]))
+        if key not in _FIELDS:
+            raise ValueError(unknown_name("setting", ENV_PREFIX + key, [ENV_PREFIX + name for name in _FIELDS]))
 
 
-def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
-    """Sets algorithm settings in a BippoConfig and returns it.
+def apply_settings(config: Any, settings: Mapping[str, Any]) -> None:
+    """Sets algorithm settings in a BippoConfig.
 
     Any attribute of the config may be set; ``BippoConfig.validate()`` refuses settings that BIPPO does not honour.
 
@@ -123,7 +123,6 @@ def apply_settings(config: Any, settings: Mapping[str, Any]) -> Any:
             raise ValueError(_unknown_setting(key, config))
         _check_kind(key, value, getattr(config, key))
         setattr(config, key, value)
-    return config
 
 
 def read_by_sampler(sampler: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def read_by_sampler(sampler: str, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _unknown_setting(key: str, config: Any) -> str:
-    """The message, which suggests the federation's field of that name first, and no setting that BIPPO refuses."""
+    """Returns the message, which suggests the federation's field of that name first, and none that BIPPO refuses."""
     from ray.rllib.algorithms.ppo import PPOConfig
 
     from bippo_rllib.rllib_settings import CHANGEABLE

@@ -23,8 +23,8 @@ def study_name(scenario: Scenario, settings: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class TrialStart:
-    """A trial to run, and where it starts from."""
+class Trial:
+    """A trial of a study, and where it starts from."""
 
     method: str  #: As in ``--methods``.
     seed: int  #: Seed of all random numbers.
@@ -60,10 +60,10 @@ class Study:
     loggers: tuple[str, ...] = ()  #: As in ``--logger``.
     execution: Execution = field(default_factory=Execution)  #: Who trains, as requested; see ``placed_execution``.
     command: str = ""  #: The command line.
-    trials_left: tuple[TrialStart, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
+    trials_left: tuple[Trial, ...] | None = None  #: Unfinished trials of a resumed study; None for a new one.
     init_from: str = ""  #: What ``--init-from`` named.
     #: Where each trial's policies come from, by the name of the trial outside a search.
-    sources: Mapping[str, PolicySource] = field(default_factory=dict)
+    initial_policies: Mapping[str, PolicySource] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  #: Lines to print before a resumed or repeated study runs.
     recorded_draws: tuple[Mapping[str, Any], ...] | None = None  #: Of a resumed search; None to draw them.
 
@@ -75,18 +75,16 @@ class Study:
         return drawn_settings(self.search, self.num_samples, self.seeds[0]) if self.search else ({},)
 
     @property
-    def all_trials(self) -> tuple[TrialStart, ...]:
+    def all_trials(self) -> tuple[Trial, ...]:
         """All trials of the study, each from its beginning."""
         cases = [(draw, method, seed) for draw in self.draws for method in self.methods for seed in self.seeds]
         return tuple(
-            TrialStart(
-                method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed)
-            )
+            Trial(method, seed, number=number if self.search else None, search=draw, **self._policies(method, seed))
             for number, (draw, method, seed) in enumerate(cases)
         )
 
     def _policies(self, method: str, seed: int) -> dict[str, str]:
-        source = self.sources.get(TrialStart(method, seed).name)
+        source = self.initial_policies.get(Trial(method, seed).name)
         return {"init_from": source.checkpoint, "init_sha256": source.sha256} if source else {}
 
     @property
@@ -95,7 +93,7 @@ class Study:
         return self.trials_left is not None
 
     @property
-    def trials(self) -> tuple[TrialStart, ...]:
+    def trials(self) -> tuple[Trial, ...]:
         """Trials to run: all, or the unfinished ones of a resumed study."""
         return self.all_trials if self.trials_left is None else self.trials_left
 
@@ -120,10 +118,10 @@ class Study:
 
         It may not where state may remain from one to the next: with custom code or ``torch.compile``.
         """
-        return not self.own_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
+        return not self.custom_code and not any({**self.settings, **draw}.get("env.compile") for draw in self.draws)
 
     @property
-    def own_code(self) -> tuple[str, ...]:
+    def custom_code(self) -> tuple[str, ...]:
         """The arguments that name custom code."""
         methods = [f"--methods {method}" for method in self.methods if is_import(method)]
         named = [(f"{ENV_PREFIX}{name}", draw) for draw in self.draws for name in OWN_CODE_FIELDS]
@@ -149,5 +147,5 @@ class Study:
             draws=as_text(self.draws) if self.search else [],
             command=self.command,
             init_from=self.init_from,
-            init_policies=dict(self.sources),
+            init_policies=dict(self.initial_policies),
         )

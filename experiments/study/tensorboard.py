@@ -62,5 +62,5 @@ class EventFile:
 
 
 def _plain(value: Any) -> bool | int | float | str:
-    """The value as the tab can show it."""
+    """Returns the value as the tab can show it."""
     return value if isinstance(value, bool | int | float | str) else str(value)

@@ -60,7 +60,7 @@ def check_fit(checkpoint: str, config: BippoConfig, env: FederatedRounds) -> Non
 
 
 def _plan(config: BippoConfig, env: FederatedRounds) -> PolicyShape:
-    """The shape of the method's networks, without building them."""
+    """Returns the shape of the method's networks, without building them."""
     from bippo_rllib.baselines.central.config import CentralPPOConfig
     from bippo_rllib.policies.saved_policies import PolicyShape
     from envs.agent_ids import client_name, client_names
@@ -126,7 +126,7 @@ def _source(checkpoint: Path) -> PolicySource:
 
 
 def _first_row(trial: Path) -> Mapping[str, object]:
-    """Scenario, method and seed in the trial's first row; nothing without rows."""
+    """Returns scenario, method and seed in the trial's first row; nothing without rows."""
     try:
         return read_table(trial / ROWS_FILE, ["scenario", "method", "seed"]).slice(0, 1).to_pylist()[0]
     except (OSError, ValueError, IndexError):

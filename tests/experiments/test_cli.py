@@ -24,7 +24,7 @@ from experiments.cli import exit_code
 from experiments.methods import METHODS
 from experiments.report import command as report
 from experiments.scenarios import SCENARIOS
-from experiments.study import ray_session
+from experiments.study import messages, ray_session
 from experiments.study.failure import Failure
 from experiments.study.run import run_study
 from experiments.study.study import Study
@@ -322,7 +322,7 @@ def test_a_setting_is_the_best_only_if_not_all_of_its_trials_failed(
         for seed in study.seeds:
             (tmp_path / f"bippo-seed{seed}-{3 * number + study.seeds.index(seed):05d}").mkdir()
             (tmp_path / f"bippo-seed{seed}-{3 * number + study.seeds.index(seed):05d}" / "error.txt").touch()
-    tune_bippo._print_best_setting(study, [("bippo", "lr=0.1"), ("bippo", "lr=0.2")])
+    messages.print_best_setting(study, [("bippo", "lr=0.1"), ("bippo", "lr=0.2")])
     assert capsys.readouterr().out.startswith(f"{named}\n")
 
 

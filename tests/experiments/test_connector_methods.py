@@ -14,7 +14,7 @@ from envs import parallel_env
 from experiments.connector_methods import good_clients
 from experiments.scenarios import DIGITS
 from experiments.study.row_callback import TrialInfo
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 # Clients 0 and 1 hold all labels, the others three, two or one.
 SMALL = {**DIGITS.federation, "num_clients": 8, "budget_share": 0.4, "local_epochs": 1}

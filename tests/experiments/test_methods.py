@@ -13,11 +13,11 @@ from envs import ChurnEvent
 from envs.round_result import RoundResult
 from envs.training import serial_executor
 from envs.training.client_worker import ClientWorker
+from experiments.custom_methods import check_settings_are_taken
 from experiments.methods import METHODS
-from experiments.own_methods import check_settings_are_taken
 from experiments.scenarios import DIGITS
 from experiments.study.row_callback import RowCallback, TrialInfo
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 SMALL = {**DIGITS.federation, "num_clients": 8, "budget_share": 0.4, "local_epochs": 1}
 

@@ -12,7 +12,7 @@ from experiments.report.paper_table import paper_table
 from experiments.results.naming import look_up
 from experiments.scenarios import SCENARIOS, Scenario
 from experiments.study.row_callback import TrialInfo
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -49,7 +49,7 @@ def make_rows(
 
 def frame(*trials: list[dict[str, Any]]) -> pd.DataFrame:
     """Returns the rows of these trials as the report has them."""
-    return pd.DataFrame([row for trial in trials for row in trial])
+    return pd.DataFrame([_for_its_clients(row) for trial in trials for row in trial])
 
 
 def write_trial(results_dir: Path, rows: Sequence[dict[str, Any]]) -> Path:

@@ -26,7 +26,8 @@ from ray.tune.search.variant_generator import generate_variants
 
 from bippo_rllib import Bippo
 from experiments.results.checkpoints import newest_checkpoint
-from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import ROWS_FILE, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -27,8 +27,8 @@ import pytest
 from source_tree import ROOT
 
 from experiments.methods import is_reference, privileged_information
-from experiments.report.report import build_report
-from experiments.report.sections import write_report
+from experiments.report.report_md import write_report
+from experiments.report.summary import build_report
 from experiments.results.run_info import parse_run_info
 from experiments.scenarios import SCENARIOS
 

@@ -25,7 +25,8 @@ FLOORS: dict[str, list[list[str]]] = {
         "training devices episode_state | observation infos own_effects round_rewards | federation | fitting |"
         "federated_rounds | envs",
         "experiments": "scenario connector_methods shadowed_packages | scenarios | methods | results |"
-        "cli own_methods | study | report | benchmark tune_bippo commands new_study | __main__ | experiments",
+        "cli argument_types custom_methods | study | report | benchmark tune_bippo commands new_study | __main__ |"
+        "experiments",
     }.items()
 }
 #: RLlib's own idiom: a config names its algorithm, which is built from the config.

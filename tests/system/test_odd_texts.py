@@ -18,14 +18,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from row_factory import make_rows, write_trial
 
+from envs.checks import printable
 from experiments import tune_bippo
 from experiments.report import command
-from experiments.report.report import build_report
-from experiments.report.sections import write_report
+from experiments.report.report_md import write_report
 from experiments.report.styles import as_drawn
+from experiments.report.summary import build_report
 from experiments.report.tables import code, markdown_table, plain, text_table
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
-from experiments.results.naming import printable
 from experiments.results.run_info import RunInfo, write_run_info
 
 ODD = [

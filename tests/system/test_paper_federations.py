@@ -19,7 +19,7 @@ from envs.federation import Federation
 from envs.round_result import RoundResult
 from experiments.scenarios import CHURN, SCENARIOS
 from experiments.study.row_callback import TrialInfo
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 
 @pytest.fixture(autouse=True)

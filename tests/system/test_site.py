@@ -113,7 +113,7 @@ def errors_raised(function: Any) -> set[str]:
 def test_every_tag_of_tensorboard_is_on_the_page(method, ray_session):
     from experiments.study.logger_tags import grouped
     from experiments.study.row_callback import TrialInfo
-    from experiments.study.trial import bippo_config
+    from experiments.study.trial_config import bippo_config
 
     tags: set[str] = set()
     federation = {"num_clients": 6, "local_epochs": 1, "budget_share": 0.6}

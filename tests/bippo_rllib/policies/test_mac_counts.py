@@ -16,7 +16,7 @@ from bippo_rllib.policies.client_policy import ClientPolicy
 from bippo_rllib.policies.macs import central_policy_macs, count_macs, policy_macs
 from envs.training.models import build_model, num_parameters
 from experiments.report import command, macs
-from experiments.report.results import read_results
+from experiments.report.merged import read_results
 from experiments.report.tables import power_of_ten
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, SelectorNetwork, write_run_info
@@ -64,7 +64,7 @@ def test_federated_models(model: str, shape: tuple[int, ...], expected: tuple[in
 
 def test_a_round_of_each_kind_of_method() -> None:
     # Client 1 (11 samples) in every round. 4 clients: central 128 * (2 * 17 + 4 + 1) = 4,992 a pass.
-    rows = frame(make_rows([0.5] * 2, num_clients=4))
+    rows = frame(make_rows([0.5] * 2, clients=[0, 1, 2, 3]))
     networks = SelectorNetwork(False, 8, 128, True), SelectorNetwork(True, 8, 128, True), None
     bippo, fppo, poc = (macs.round_macs(rows, RECORD, network) for network in networks)
     assert (bippo[macs.PASS], bippo[macs.RL], bippo[macs.FL]) == (1664, 3 * 8 * 1664, 3 * 1000 * 11 * 5)

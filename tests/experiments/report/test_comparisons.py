@@ -13,7 +13,7 @@ from experiments.report import comparison_sections as comparison_sections_module
 from experiments.report.churn import find_churn, trial_changes
 from experiments.report.comparison_sections import check_against, comparison_sections
 from experiments.report.comparisons import compare_rows, on_common_rounds
-from experiments.report.results import Results, read_results
+from experiments.report.merged import Results, read_results
 from experiments.results.run_info import RunInfo, write_run_info
 
 INFO = RunInfo("digits", 0.8, 30, {"dataset": "digits"}, ["bippo"], [7])

@@ -18,7 +18,7 @@ from experiments.report.churn import find_churn
 from experiments.report.curves import accuracy_figure, curve, draw_accuracy, energy_figure, paper_figure
 from experiments.report.metrics import MethodSummary, summarize
 from experiments.report.plots import fitted, save_figure
-from experiments.report.selection import selection_figure, selection_records, selection_share, training_energy_j
+from experiments.report.selection import selection_figure, selection_records, selection_share
 from experiments.report.statistics import Estimate
 from experiments.report.styles import REFERENCE_STYLE, Style, styles
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
@@ -180,7 +180,9 @@ def test_no_figure_is_drawn_of_bad_arguments(
 def test_selection_share_is_over_seeds_and_nan_where_no_seed_had_the_client() -> None:
     # Client 1 is selected in both rounds of both seeds; client 0 never; client 2 joins seed 28 only, in round 2.
     first, second = make_rows([0.5, 0.5]), make_rows([0.5, 0.5], seed=28)
-    second[1]["clients"], second[1]["trained"] = [0, 1, 2], [1, 2]
+    # Its training fails, as does that of client 1 in the first round: both were selected.
+    second[0].update(trained=[], failed=[1])
+    second[1].update(clients=[0, 1, 2], trained=[1], failed=[2])
     share = selection_share(frame(first, second), num_clients=3, num_rounds=2)
     np.testing.assert_array_equal(share, [[0, 0], [1, 1], [np.nan, 1]])
 
@@ -212,8 +214,8 @@ def test_energy_that_went_to_clients_with_wrong_labels() -> None:
     trial[0].update(trained=[0, 1], energy_j=3.0)
     trial[1].update(failed=[0], energy_j=3.5, probing_j=0.5)
     record = dataclasses.replace(RECORD, noisy_clients=(0,))
-    assert training_energy_j(frame(trial)).to_dict() == {0: 2.0, 1: 8.0}
     assert selection_records(_summaries(trial), record)[0]["energy to 1 noisy client"] == "20 %"
+    assert selection_records(_summaries(trial), record)[0]["clients per round"] == "1.50"  # of 4, 2 + 2 + 1 + 1
     assert not any("noisy" in name for name in selection_records(_summaries(trial), RECORD)[0])
 
 

@@ -19,7 +19,7 @@ from experiments.report.tables import with_interval
 
 def test_mean_and_population_standard_deviation() -> None:
     # Mean 3; squared distances 4, 0, 4; variance 8 / 3 with ddof 0 (4 with ddof 1).
-    estimate = Estimate.of([1.0, None, 3.0, 5.0])
+    estimate = Estimate.of([1.0, 3.0, 5.0])
     assert (estimate.mean, estimate.std, estimate.n) == (3.0, pytest.approx(math.sqrt(8 / 3)), 3)
 
 

@@ -15,7 +15,8 @@ from row_factory import make_rows, write_trial
 
 from experiments.report import command
 from experiments.results.collection import CLIENTS_FILE, ROUNDS_FILE, read_collection
-from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.results.run_info import RunInfo, load_run_info, parse_run_info, write_run_info
 
 INFO = RunInfo("digits", 0.8, 12, {"dataset": "digits", "data_dir": "/home/me"}, ["bippo", "poc"], [7], {"lr": 0.1})

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from row_factory import make_rows, write_trial
 
-from experiments.report.results import read_results
+from experiments.report.merged import read_results
 from experiments.results import provenance
 from experiments.results.federation_record import ClientRecord, FederationRecord, ModelRecord
 from experiments.results.run_info import RunInfo, write_run_info
@@ -60,7 +60,7 @@ def test_a_folder_of_studies_is_as_if_each_were_named(tmp_path: Path) -> None:
         _folder(around / "c", seed=8),
     ]
     named, found = read_results(folders), read_results([around])
-    assert [source.folder for source in found.sources] == folders and found.infos == named.infos
+    assert [study.folder for study in found.studies] == folders and found.infos == named.infos
     pd.testing.assert_frame_equal(found.rows, named.rows)
     _folder(around / "d", seed=28, settings={"lr": 0.1})
     with pytest.raises(ValueError, match=r"a and .*d cannot be merged.*: both have bippo: lr is not set in the first"):

@@ -13,7 +13,8 @@ import pytest
 from row_factory import make_rows, write_trial
 
 from experiments.results import rows as rows_module
-from experiments.results.rows import COLUMNS, SCHEMA, TIMING_COLUMNS, RowWriter, read_rows
+from experiments.results.row_schema import COLUMNS, SCHEMA, TIMING_COLUMNS
+from experiments.results.rows import RowWriter, read_rows
 
 ACCURACY = [0.1, 0.2, 0.3]
 

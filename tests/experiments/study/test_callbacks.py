@@ -1,4 +1,4 @@
-"""Callbacks of a user's own in a study: what they see, how they end a trial, and what is recorded and refused."""
+"""Custom callbacks in a study: what they see, how they end a trial, and what is recorded and refused."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from own_parts import modules_in
+from custom_parts import modules_in
 
 from experiments import tune_bippo
-from experiments.own_methods import find_callbacks
-from experiments.report.report import build_report
+from experiments.custom_methods import find_callbacks
+from experiments.report.summary import build_report
 from experiments.results.rows import read_rows
 
 ENDING = """
@@ -45,7 +45,7 @@ def test_a_callback_ends_trials_which_are_then_finished(
     (line,) = build_report(Path("r")).shortfalls
     assert "2 of 4 rounds" in line and "callback" in line
     record = json.loads(Path("r/run.json").read_text())
-    assert record["callbacks"] == ["ending:Second"] and "ending" in record["own_modules"]
+    assert record["callbacks"] == ["ending:Second"] and "ending" in record["custom_modules"]
     capsys.readouterr()
     assert tune_bippo.main(["--resume", "r"]) == 2
     assert "--callbacks ending:Second" in capsys.readouterr().err

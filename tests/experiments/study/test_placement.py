@@ -17,8 +17,9 @@ from envs.training.actor_plan import Resources
 from experiments import tune_bippo
 from experiments.scenarios import DIGITS
 from experiments.study.placement import Placement, place
-from experiments.study.study import Study, TrialStart
-from experiments.study.trial import StudyTrial, config_of, param_space
+from experiments.study.study import Study, Trial
+from experiments.study.trial import StudyTrial
+from experiments.study.trial_config import config_of, param_space
 
 
 def study(parallel_trials: int | None = None, **execution: object) -> Study:
@@ -112,7 +113,7 @@ def test_one_trial_must_fit():
 
 def point(placement: Placement) -> dict:
     """A point of the search space."""
-    return {**param_space(study(), placement), "trial": asdict(TrialStart("bippo", 1)), "search": {}}
+    return {**param_space(study(), placement), "trial": asdict(Trial("bippo", 1)), "search": {}}
 
 
 def test_a_trial_reserves_a_bundle_per_actor():

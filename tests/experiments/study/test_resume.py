@@ -28,7 +28,8 @@ from experiments.results.checkpoints import (
 )
 from experiments.results.files import study_lock
 from experiments.results.provenance import git_commit
-from experiments.results.rows import ROWS_FILE, TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import ROWS_FILE, read_rows
 from experiments.results.run_info import RunInfo, read_run_info, write_run_info
 from experiments.scenarios import SCENARIOS
 from experiments.study.asha_journal import JOURNAL_FILE, Decision, append_decision, read_decisions, stopped_trials
@@ -234,7 +235,7 @@ def test_code_that_decides_rows_and_has_changed_is_named(tmp_path: Path) -> None
         study_to_resume(tmp_path)
     differs, *other_commit = study_to_resume(tmp_path, force=True).notes
     assert re.search(changes, differs) and (not git_commit() or "run by commit 0000" in other_commit[0])
-    for key in ("method_settings", "own_modules", "networks"):  # a record of before
+    for key in ("method_settings", "custom_modules", "networks"):  # a record of before
         del record[key]
     del record["packages"]["bippo-rllib"]
     (tmp_path / "run.json").write_text(json.dumps(record))

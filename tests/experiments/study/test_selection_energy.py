@@ -10,7 +10,7 @@ from quick_federation import quick
 from envs.rules.budget import BUDGET_TOLERANCE
 from envs.rules.churn import ChurnEvent
 from experiments.study.row_callback import TrialInfo
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 
 def keywords(method, **overrides):

@@ -97,7 +97,8 @@ def test_a_setting_of_a_study_is_taken_by_the_methods_whose_sampler_reads_it(met
 
 
 def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
-    assert apply_settings(BippoConfig(), {"epsilon_decay": 0.95}).epsilon_decay == 0.95
+    apply_settings(config := BippoConfig(), {"epsilon_decay": 0.95})
+    assert config.epsilon_decay == 0.95
     with pytest.raises(ValueError, match="unknown setting 'epsilon_deca': did you mean epsilon_decay"):
         apply_settings(BippoConfig(), {"epsilon_deca": 0.95})
     with pytest.raises(ValueError, match="unknown setting 'num_env_runner'") as error:

@@ -15,7 +15,7 @@ from experiments.study.placement import Placement
 from experiments.study.progress import Progress
 from experiments.study.resume import study_to_resume
 from experiments.study.study import Study
-from experiments.study.trial import config_of, param_space
+from experiments.study.trial_config import config_of, param_space
 
 CASES = [
     *((name, "bippo", {"env.partition": "iid"}) for name in SCENARIOS if name not in ("churn", "scalability")),

@@ -14,9 +14,10 @@ import pytest
 from study_runs import assert_same_rows
 
 from envs.settings.execution import Execution
-from experiments.report.report import build_report
+from experiments.report.summary import build_report
 from experiments.results.checkpoints import finished
-from experiments.results.rows import COLUMN_NAMES, TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import COLUMN_NAMES, TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.results.setting_text import as_text, from_text
 from experiments.scenarios import Scenario
 from experiments.study.asha_journal import read_decisions, stopped_trials
@@ -26,8 +27,8 @@ from experiments.study.placement import Placement
 from experiments.study.run import run_study
 from experiments.study.scheduler import SeedwiseASHA
 from experiments.study.search import drawn_settings
-from experiments.study.study import Study, TrialStart
-from experiments.study.trial import config_of, param_space
+from experiments.study.study import Study, Trial
+from experiments.study.trial_config import config_of, param_space
 
 TINY = Scenario(
     name="tiny",
@@ -190,7 +191,7 @@ def test_a_point_of_the_search_space_becomes_a_config() -> None:
     space = param_space(tiny, Placement(1, Execution("serial")))
     point = {
         **space,
-        "trial": asdict(TrialStart("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
+        "trial": asdict(Trial("ippo", 3, number=0, search={"lr": 0.00123, "env.local_epochs": 2})),
     }
     config = config_of(point)
     assert (config.sampler, config.seed, config.lr, config.gamma) == ("stochastic", 3, 0.00123, 0.5)
@@ -212,13 +213,13 @@ def test_trials_are_told_where_data_lies(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def asha_decides(scheduler: SeedwiseASHA, seed: int, number: int, accuracy: float, iteration: int = 2) -> str:
     """What becomes of a trial of a search with that accuracy."""
-    trial = SimpleNamespace(config={"trial": asdict(TrialStart("bippo", seed, number=number))})
+    trial = SimpleNamespace(config={"trial": asdict(Trial("bippo", seed, number=number))})
     scheduler.on_trial_add(None, trial)
     return scheduler.on_trial_result(None, trial, {"training_iteration": iteration, "accuracy": accuracy})
 
 
-def test_asha_compares_settings_within_a_seed_only() -> None:
-    scheduler = SeedwiseASHA("accuracy", max_rounds=8)
+def test_asha_compares_settings_within_a_seed_only(tmp_path: Path) -> None:
+    scheduler = SeedwiseASHA("accuracy", 8, tmp_path / "asha.jsonl")
     # A hard seed: its only setting goes on though another seed is far better; a worse setting of the easy seed stops.
     assert asha_decides(scheduler, 7, 0, 0.9) == "CONTINUE"
     assert asha_decides(scheduler, 28, 1, 0.1) == "CONTINUE"

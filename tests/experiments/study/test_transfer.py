@@ -24,7 +24,8 @@ from bippo_rllib.baselines.central.config import CentralPPOConfig
 from bippo_rllib.policies.saved_policies import policies_file, policies_sha256, read_policies
 from experiments import tune_bippo
 from experiments.results.checkpoints import newest_checkpoint
-from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.study.resume import study_to_resume
 
 WORLD: dict[str, Any] = {
@@ -200,8 +201,10 @@ def test_one_trial_or_checkpoint_serves_all(kind: str, pretrained: Path, tmp_pat
     source = trial if kind == "trial" else newest.path
     arguments = ["--methods", "bippo", "ippo", "--rounds", "1", "--init-from", str(source)]
     study = tune_bippo.study_of(tune_bippo.parser().parse_args(arguments), arguments)
-    assert {found.checkpoint for found in study.sources.values()} == {str(newest.path)}
-    assert list(study.sources) == [f"{method}-seed{seed}" for method in ("bippo", "ippo") for seed in (7, 28, 42)]
+    assert {found.checkpoint for found in study.initial_policies.values()} == {str(newest.path)}
+    assert list(study.initial_policies) == [
+        f"{method}-seed{seed}" for method in ("bippo", "ippo") for seed in (7, 28, 42)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from experiments.results.rows import read_rows
 from experiments.study import trial as trial_module
 from experiments.study.failure import TrialFailed
 from experiments.study.placement import Placement
-from experiments.study.study import TrialStart
-from experiments.study.trial import POINTS, StudyTrial, param_space
+from experiments.study.study import Trial
+from experiments.study.trial import POINTS, StudyTrial
+from experiments.study.trial_config import param_space
 
 ROUNDS = 12
 
@@ -34,7 +35,7 @@ def working_directory(ray_session: None, tmp_path: Path, monkeypatch: pytest.Mon
 
 def started(folder: Path, resume_from: str = "", **changes: Any) -> StudyTrial:
     study = replace(tiny_study(folder, methods=("bippo",), seeds=(7,)), rounds=ROUNDS, checkpoint_every=5, **changes)
-    start = TrialStart("bippo", 7, resume_from=resume_from)
+    start = Trial("bippo", 7, resume_from=resume_from)
     point = {**param_space(study, Placement(1, Execution("serial"))), "trial": asdict(start)}
     return StudyTrial(point, storage=StorageContext(str(folder.parent), folder.name, trial_dir_name=start.name))
 

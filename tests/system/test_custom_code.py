@@ -1,4 +1,4 @@
-"""Users' own methods, models and data sets: in the command, on --resume, and what is said of those that do not fit."""
+"""Custom methods, models and data sets: in the command, on --resume, and what is said of those that do not fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from own_parts import modules_in
+from custom_parts import modules_in
 from quick_federation import TINY
 from ray import tune
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -24,14 +24,15 @@ from bippo_rllib import BippoConfig
 from envs import FederationConfig, load_dataset
 from envs.training.models import build_model
 from experiments import tune_bippo
-from experiments.own_methods import _custom_method, find_method
+from experiments.custom_methods import _custom_method, find_method
 from experiments.results.files import sha256
-from experiments.results.rows import TIMING_COLUMNS, read_rows
+from experiments.results.row_schema import TIMING_COLUMNS
+from experiments.results.rows import read_rows
 from experiments.scenarios import SCENARIOS
-from experiments.study.own_modules import own_modules
+from experiments.study.custom_modules import custom_modules
 from experiments.study.row_callback import RowCallback, TrialInfo
 from experiments.study.study import Study
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 ODD = """
 import torch
@@ -174,7 +175,7 @@ WAYS = {**CALLED, "--set env.energy_meter=": "energy_meter"}
         ("--methods nowhere:make", "'nowhere:make'; cannot import nowhere (ModuleNotFoundError: "),
         ("--methods pack.half:make", "import pack.half (ModuleNotFoundError: No module named 'no_such_package')"),
         ("--methods mine:in_trun", "mine has no in_trun; did you mean in_turn?"),
-        ("--methods pack.odd:CLASSES", "not a tuple"),
+        ("--methods pack.odd:CLASSES", "it names a tuple"),
         ("--methods pack.odd:nothing", "it returned a NoneType"),
         ("--methods pack.odd:broken", "pack.odd:broken: RuntimeError: not today"),
         *(
@@ -297,10 +298,10 @@ def test_custom_modules_are_hashed_with_what_they_import_and_not_run(
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
     monkeypatch.syspath_prepend(tmp_path)
     study = Study(SCENARIOS["digits"], ("mine:make", "fedavg"), (7,), 3, tmp_path, settings={"env.model": "no.where:x"})
-    found = own_modules(study)
+    found = custom_modules(study)
     assert sorted(found) == ["helper", "mine", "pack", "pack.beside", "pack.deep", "pack.deep.far", "pack.inner"]
     assert found["mine"] == sha256(tmp_path / "mine.py")
     (tmp_path / "pack" / "beside.py").write_text("x = 1\n")
-    changed = own_modules(study)
+    changed = custom_modules(study)
     assert {name for name in found if found[name] != changed[name]} == {"pack.beside"}
-    assert own_modules(replace(study, methods=("fedavg",), settings={})) == {}
+    assert custom_modules(replace(study, methods=("fedavg",), settings={})) == {}

@@ -8,14 +8,14 @@ from pathlib import Path
 from experiments.report.comparison_sections import comparison_sections
 from experiments.report.curves import accuracy_figure, energy_figure
 from experiments.report.macs import macs_section
+from experiments.report.merged import Results
 from experiments.report.method_tables import interval_records, paired_records, stage_records
 from experiments.report.metrics import LATE_ROUND, MethodSummary
 from experiments.report.paper_table import paper_table
 from experiments.report.plots import save_image
-from experiments.report.report import Report
-from experiments.report.results import Results
 from experiments.report.selection import selection_figure, selection_records
 from experiments.report.statistics import Estimate
+from experiments.report.summary import Report
 from experiments.report.tables import Record, code, energy, markdown_table, plain
 from experiments.results.federation_record import ClientRecord, FederationRecord
 from experiments.results.files import check_writable
@@ -119,7 +119,8 @@ def _selection(drawn: Sequence[MethodSummary], report: Report, output: Path) -> 
     table = [
         "## Who was selected",
         markdown_table(selection_records(drawn, record)),
-        f"Different clients: how many trained at least once, mean over seeds. By kind: % of all participations.{noisy}",
+        "Selected: trained, or failed to. Different clients: how many were selected at least once, mean over seeds. "
+        f"By kind: % of all selections.{noisy}",
     ]
     figure = selection_figure(drawn, record, report.heading, report.results.churn)
     if figure is None:
@@ -166,11 +167,11 @@ _DEFINITIONS = f"""## What the columns mean
 
 def _runs(results: Results) -> list[str]:
     """Returns one section per study with a record, with its name where there are several."""
-    several = len(results.sources) > 1
+    several = len(results.studies) > 1
     return [
-        _run(source.info, f"How {code(source.folder.resolve().name)} was run" if several else "How it was run")
-        for source in results.sources
-        if source.is_recorded
+        _run(study.info, f"How {code(study.folder.resolve().name)} was run" if several else "How it was run")
+        for study in results.studies
+        if study.is_recorded
     ]
 
 

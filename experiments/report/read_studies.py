@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from envs.checks import printable
 from experiments.results.collection import ROUNDS_FILE, is_collection, read_collection
 from experiments.results.files import files_named
-from experiments.results.naming import look_up, pluralize, printable
+from experiments.results.naming import look_up, pluralize
 from experiments.results.rows import rows_files, rows_of
 from experiments.results.run_info import RUN_FILE, RunInfo, load_run_info, parse_run_info
 from experiments.scenarios import SCENARIOS
-from experiments.study.settings import ENV_PREFIX, split_settings
-
-#: What methods are charged for asking clients; studies of different methods may differ in it.
-_CHARGE = "probing_epochs"
-#: Settings of a federation that do not change what is trained.
-_NOT_COMPARED = ("data_dir", "device", "with_loss", "executor", _CHARGE)
 
 
 @dataclass(frozen=True)
-class Source:
+class FinishedStudy:
     """One study: its rows, and the record in run.json or, where that cannot be read, one that follows from the rows."""
 
     folder: Path
@@ -40,19 +34,8 @@ class Source:
         pairs = self.rows[["method", "seed"]].drop_duplicates()
         return {(str(method), int(seed)) for method, seed in pairs.itertuples(index=False)}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """``--set`` of the algorithm and of what its methods are charged for asking clients."""
-        charge = {f"{ENV_PREFIX}{key}": value for key, value in self.info.federation.items() if key == _CHARGE}
-        return {**split_settings(self.info.settings)[0], **charge}
 
-    @property
-    def federation(self) -> dict[str, Any]:
-        """Settings of the federation that change what is trained, as in ``--set``."""
-        return {f"{ENV_PREFIX}{key}": value for key, value in self.info.federation.items() if key not in _NOT_COMPARED}
-
-
-def read_sources(folder: Path) -> list[Source]:
+def read_studies(folder: Path) -> list[FinishedStudy]:
     """Returns the studies in a folder and below it: each has the rows below its run.json and below no other one.
 
     Rows without a run.json above them are taken for those of one study without a record. Of collected studies, in
@@ -62,33 +45,35 @@ def read_sources(folder: Path) -> list[Source]:
         ValueError: If there is no study, or one cannot be read.
     """
     if folder.is_file():
-        study = next((parent for parent in folder.parents if (parent / RUN_FILE).exists()), folder.parent)
-        raise ValueError(f"{folder} is a file; name the results folder around it: {study}")
+        around = next((parent for parent in folder.parents if (parent / RUN_FILE).exists()), folder.parent)
+        raise ValueError(f"{folder} is a file; name the results folder around it: {around}")
     if is_collection(folder.parent) and not folder.exists():
         return _collected(folder.parent, only=folder.name)
-    collected = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
-    found = [source for collection in collected for source in _collected(collection)]
-    studies: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
+    collections = [path.parent for path in sorted(files_named(folder, ROUNDS_FILE))]
+    collected = [study for collection in collections for study in _collected(collection)]
+    paths_of: dict[Path, list[Path]] = {record.parent: [] for record in sorted(files_named(folder, RUN_FILE))}
     for path in rows_files(folder):
-        study = next((parent for parent in path.parents if parent in studies), folder)
-        studies.setdefault(study, []).append(path)
-    if not found and not studies:
-        studies = {folder: []}
-    return [*found, *(_source(study, paths) for study, paths in studies.items())]
+        around = next((parent for parent in path.parents if parent in paths_of), folder)
+        paths_of.setdefault(around, []).append(path)
+    if not collected and not paths_of:
+        paths_of = {folder: []}
+    return [*collected, *(_study(around, paths) for around, paths in paths_of.items())]
 
 
-def _collected(folder: Path, only: str | None = None) -> list[Source]:
+def _collected(folder: Path, only: str | None = None) -> list[FinishedStudy]:
     """Returns the studies of a collection, or the named one."""
     studies = read_collection(folder)
     if only is not None:
         studies = {only: look_up(f"study in {folder}", only, studies)}
     return [
-        Source(folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}"))
+        FinishedStudy(
+            folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}")
+        )
         for name, study in studies.items()
     ]
 
 
-def _source(folder: Path, paths: Sequence[Path]) -> Source:
+def _study(folder: Path, paths: Sequence[Path]) -> FinishedStudy:
     rows = rows_of(folder, paths)
     scenarios = sorted(rows["scenario"].unique())
     if len(scenarios) > 1:
@@ -100,9 +85,9 @@ def _source(folder: Path, paths: Sequence[Path]) -> Source:
     except (FileNotFoundError, ValueError) as error:
         if isinstance(error, ValueError):
             print(f"warning: {printable(error)}; what was asked for is taken from the rows", file=sys.stderr)
-        return Source(folder, rows, _info_of(rows), is_recorded=False)
+        return FinishedStudy(folder, rows, _info_of(rows), is_recorded=False)
     _check_rows_are_of(folder, rows, info)
-    return Source(folder, rows, info)
+    return FinishedStudy(folder, rows, info)
 
 
 def _info_of(rows: pd.DataFrame) -> RunInfo:
@@ -124,20 +109,3 @@ def _check_rows_are_of(folder: Path, rows: pd.DataFrame, info: RunInfo) -> None:
         raise ValueError(
             f"{folder} holds rows with client {last}, but its {RUN_FILE} has {pluralize(len(record.clients), 'client')}"
         )
-
-
-def check_same_settings(first: Source, second: Source, problem: str, ignored: Sequence[str] = ()) -> None:
-    """Raises ValueError, ``problem`` with the first ``--set`` that differs, if a method is in both."""
-    shared = {method for method, _ in first.trials} & {method for method, _ in second.trials}
-    if shared:
-        keys = sorted((first.settings.keys() | second.settings.keys()) - {*ignored})
-        ours, theirs = ({key: source.settings.get(key, "not set") for key in keys} for source in (first, second))
-        check_same(ours, theirs, f"{problem}: both have {min(shared)}")
-
-
-def check_same(first: Mapping[str, Any], second: Mapping[str, Any], problem: str) -> None:
-    """Raises ValueError, ``problem`` with the first fact in which two studies differ."""
-    for name in dict.fromkeys([*first, *second]):
-        ours, theirs = first.get(name), second.get(name)
-        if ours != theirs:
-            raise ValueError(f"{problem}: {name} is {ours} in the first and {theirs} in the second")

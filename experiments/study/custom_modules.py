@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.study.study import Study
 
 
-def own_modules(study: Study) -> dict[str, str]:
+def custom_modules(study: Study) -> dict[str, str]:
     """Returns the SHA-256 of each custom module that the study runs, and of the modules beside them that they import.
 
     Nothing is imported. A module that is not found is left out; importing it raises an error.
@@ -45,7 +45,7 @@ def _collect(module: str, files: dict[str, Path]) -> None:
 
 
 def _root(module: str) -> Path | None:
-    """The folder whose code counts as custom: the module's; only its package if it is installed."""
+    """Returns the folder whose code counts as custom: the module's; only its package if it is installed."""
     spec = PathFinder.find_spec(module.partition(".")[0])
     path = None if spec is None else _file_of(spec)
     if path is None:
@@ -58,7 +58,7 @@ def _root(module: str) -> Path | None:
 
 
 def _located(module: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """The packages of a module and the module itself, with their files, as far as they are below ``root``."""
+    """Yields the packages of a module and the module itself, with their files, as far as they are below ``root``."""
     parts, where = module.split("."), None
     for length in range(1, len(parts) + 1):
         name = ".".join(parts[:length])
@@ -76,12 +76,12 @@ def _located(module: str, root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _file_of(spec: ModuleSpec) -> Path | None:
-    """None for a folder without ``__init__.py``."""
+    """Returns the file of a module; None for a folder without ``__init__.py``."""
     return Path(spec.origin).resolve() if spec.has_location and spec.origin else None
 
 
 def _imported(name: str, path: Path) -> list[str]:
-    """Names that the source of a module imports anywhere, which may be modules or names in them."""
+    """Returns the names that the source of a module imports anywhere, which may be modules or names in them."""
     if path.suffix != ".py":
         return []
     try:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from experiments.methods import is_reference
 from experiments.report.churn import Churn, find_churn
-from experiments.report.sources import Source, check_same, check_same_settings, read_sources
-from experiments.results.collection import Study, write_collection
+from experiments.report.comparable import check_mergeable
+from experiments.report.read_studies import FinishedStudy, read_studies
+from experiments.results.collection import CollectedStudy, write_collection
 from experiments.results.run_info import RunInfo
 from experiments.scenarios import SCENARIOS
 
@@ -32,10 +31,10 @@ class Results:
         federation_record: The federation with its clients, from the first run.json that holds it.
     """
 
-    def __init__(self, sources: Sequence[Source], name: str = "", target: float | None = None) -> None:
-        self.sources, self.infos = sources, [source.info for source in sources]
-        self.folders = ", ".join(str(source.folder) for source in sources)  # for messages
-        self.rows = pd.concat([source.rows for source in sources], ignore_index=True)
+    def __init__(self, studies: Sequence[FinishedStudy], name: str = "", target: float | None = None) -> None:
+        self.studies, self.infos = studies, [study.info for study in studies]
+        self.folders = ", ".join(str(study.folder) for study in studies)  # for messages
+        self.rows = pd.concat([study.rows for study in studies], ignore_index=True)
         first = self.infos[0]
         self.scenario, self.rounds = first.scenario, first.rounds
         self.title = name or _name_of(first)
@@ -68,35 +67,11 @@ def read_results(folders: Sequence[Path], name: str = "", target: float | None =
         target: Target accuracy, a share of 1, instead of the study's.
 
     Raises:
-        ValueError: If one holds no rows, if scenario, federation, target or rounds differ, if a method and seed is in
-            two of them, or if a method has other settings in one than in the other.
+        ValueError: If one holds no rows, and as ``check_mergeable``.
     """
-    sources = [source for folder in folders for source in read_sources(folder)]
-    for source in sources[1:]:
-        check_same(_facts(sources[0]), _facts(source), _cannot_be_merged(sources[0], source))
-    for earlier, later in itertools.combinations(sources, 2):
-        for method, seed in sorted(earlier.trials & later.trials)[:1]:
-            raise ValueError(
-                f"{method} with seed {seed} is in {earlier.folder} and in {later.folder}; a trial counts once, so move "
-                "one of its folders away"
-            )
-        check_same_settings(earlier, later, _cannot_be_merged(earlier, later))
-    return Results(sources, name, target)
-
-
-def _cannot_be_merged(first: Source, second: Source) -> str:
-    return f"{first.folder} and {second.folder} cannot be merged, report them one by one"
-
-
-def _facts(source: Source) -> dict[str, Any]:
-    """What has to be the same in studies that are merged."""
-    info = source.info
-    if not source.is_recorded:
-        raise ValueError(f"{source.folder} has no readable run.json, so it may not be comparable; report it alone")
-    if info.search:
-        raise ValueError(f"{source.folder} is a search; searches are not merged, report it alone")
-    facts = {"scenario": info.scenario, "target": info.target_accuracy, "rounds": info.rounds}
-    return {**facts, "pretrained": bool(info.init_from), **source.federation}
+    studies = [study for folder in folders for study in read_studies(folder)]
+    check_mergeable(studies)
+    return Results(studies, name, target)
 
 
 def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) -> Results:
@@ -112,17 +87,17 @@ def collect(folders: Sequence[Path], output: Path, without: Sequence[str] = ()) 
     Raises:
         ValueError: If a study has no record, is a search, or has the name of another one.
     """
-    sources = [source for folder in folders for source in read_sources(folder)]
-    studies: dict[str, Study] = {}
-    for source in sources:
-        name = source.folder.resolve().name
-        if source.info.search or not source.is_recorded:
-            what = "is a search" if source.info.search else "has no readable run.json"
-            raise ValueError(f"{source.folder} {what}; only studies with a record and without a search are collected")
-        if name in studies:
+    studies = [study for folder in folders for study in read_studies(folder)]
+    collected: dict[str, CollectedStudy] = {}
+    for study in studies:
+        name = study.folder.resolve().name
+        if study.info.search or not study.is_recorded:
+            what = "is a search" if study.info.search else "has no readable run.json"
+            raise ValueError(f"{study.folder} {what}; only studies with a record and without a search are collected")
+        if name in collected:
             raise ValueError(f"two of the studies are called {name}; rename the folder of one of them")
-        record = dataclasses.asdict(source.info)
-        record["federation"] = {key: value for key, value in source.info.federation.items() if key != "data_dir"}
-        studies[name] = Study(source.rows.assign(**dict.fromkeys(without)), record)
-    write_collection(output, studies)
-    return Results(sources)
+        record = dataclasses.asdict(study.info)
+        record["federation"] = {key: value for key, value in study.info.federation.items() if key != "data_dir"}
+        collected[name] = CollectedStudy(study.rows.assign(**dict.fromkeys(without)), record)
+    write_collection(output, collected)
+    return Results(studies)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from actor_hosts import hosted_executor
-from own_parts import modules_in
+from custom_parts import modules_in
 from rollouts import play, rollout
 
 import envs
@@ -20,7 +20,7 @@ from envs.rng import keyed_seed
 from envs.training.models import build_model, get_flat
 from experiments import tune_bippo
 from experiments.scenarios import SCENARIOS
-from experiments.study.own_modules import own_modules
+from experiments.study.custom_modules import custom_modules
 from experiments.study.study import Study
 
 BAD = """
@@ -64,7 +64,12 @@ def infinite(weights, clients, num_samples, state):
 TEXT = "text"
 """
 TINY = {"num_clients": 4, "rounds": 4, "local_epochs": 1, "budget_share": 1.0, "executor": "serial", "seed": 5}
-OWN = {"partition": "parts:quantity_skew", "aggregation": "parts:fedadam", "reward": "parts:frugal", "proximal_mu": 0.1}
+OWN = {
+    "partition": "parts:quantity_skew",
+    "aggregation": "parts:fedadam",
+    "reward": "parts:frugal",
+    "proximal_mu": 0.1,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -200,9 +205,9 @@ def test_a_study_checks_trusts_and_records_them(tmp_path, monkeypatch, capsys):
     command = ["--methods", "bippo", "fedavg", "--results-dir", str(tmp_path / "r"), "--set", *settings]
     assert tune_bippo.main(command) == 0
     named = {f"env.{name}={OWN[name]}" for name in ("partition", "aggregation", "reward")}
-    assert set(started[0].own_code) == named
-    assert set(own_modules(started[0])) == {"parts"}
-    assert own_modules(Study(SCENARIOS["digits"], ("bippo",), (7,), 3, tmp_path)) == {}
+    assert set(started[0].custom_code) == named
+    assert set(custom_modules(started[0])) == {"parts"}
+    assert custom_modules(Study(SCENARIOS["digits"], ("bippo",), (7,), 3, tmp_path)) == {}
     capsys.readouterr()
     assert tune_bippo.main([*command[: -len(settings)], "env.reward=parts:frugl"]) == 2
     assert "did you mean frugal" in capsys.readouterr().err

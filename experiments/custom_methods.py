@@ -57,6 +57,7 @@ def _custom_method(text: str) -> Method:
     config = _custom_config(text, make)
     return Method(
         text,
+        text,
         f"{text}: {(inspect.getdoc(make) or 'your own').splitlines()[0]}",
         partial(_custom_config, text, make),
         learns=config.policies_to_train != [],

@@ -1,7 +1,7 @@
 """What the rows of one or more results folders show: the heading, a summary per method, and what is missing.
 
-Reads rows and run.json, never a model. A study may still be running or have been killed: what is there is reported, and
-every trial that is missing or shorter than requested is named.
+Reads rows, run.json and manifests of checkpoints, never a model. A study may still be running or have been killed: what
+is there is reported, and every trial that is missing or shorter than requested is named.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from envs.checks import printable
 from experiments.methods import METHODS, privileged_information
 from experiments.report.comparison_sections import check_against
+from experiments.report.merged import Results, read_results
 from experiments.report.method_tables import summary_records
 from experiments.report.metrics import MethodSummary, summarize
-from experiments.report.results import Results, read_results
 from experiments.report.shortfalls import find_shortfalls
 from experiments.report.tables import Record, text_table
-from experiments.results.naming import pluralize, printable
+from experiments.results.naming import pluralize
 
 
 @dataclass(frozen=True)
