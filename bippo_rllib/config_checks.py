@@ -90,7 +90,7 @@ _OPTIONAL = (*PPO_OPTIONAL, "candidates")
 #: What turns a part of the selection on -> settings that have no effect without it.
 _NEEDS = {
     "score_key": ("highest_first", "candidates", "size_key"),
-    "prior_weight": ("prior_key", "prior_gain", "prior_only_lowers"),
+    "prior_weight": ("prior_key", "prior_gain", "prior_only_lowers", "prior_standardised"),
     "set_score": ("set_weight",),
 }
 #: Setting -> the one sampler that reads it.

@@ -48,9 +48,10 @@ METHOD_SETTINGS: Mapping[str, MethodSettings] = MappingProxyType(
             {
                 "sampler": "odds",
                 "outside_odds": 1.0,
-                "prior_weight": 2.0,
+                "prior_weight": 4.0,
                 "prior_gain": 2.0,
                 "prior_only_lowers": True,
+                "prior_standardised": False,
                 "set_weight": 2.0,
             },
             _OWN_EFFECT,

@@ -34,6 +34,7 @@ class SelectionSettings(PortableConfig):
         self.prior_weight = 0.0
         self.prior_gain = 1.0
         self.prior_only_lowers = False
+        self.prior_standardised = True
         self.set_score: Callable[[], SetScore] | None = None
         self.set_weight = SET_WEIGHT
 
@@ -53,6 +54,7 @@ class SelectionSettings(PortableConfig):
         prior_weight: float = NotProvided,
         prior_gain: float = NotProvided,
         prior_only_lowers: bool = NotProvided,
+        prior_standardised: bool = NotProvided,
         set_score: Callable[[], SetScore] | None = NotProvided,
         set_weight: float = NotProvided,
     ) -> Self:
@@ -85,12 +87,13 @@ class SelectionSettings(PortableConfig):
             prior_key: Info key of a number that every agent reports after ``reset`` and every step, such as its
                 accuracy. From it the prior computes how representative each agent is, see ``RepresentativenessPrior``.
             prior_weight: Weight of the prior, ``suggestion <- sigmoid(prior_gain * logit(suggestion) + prior_weight *
-                z)``, where z is an agent's representativeness, standardised over the live agents. 0 turns the prior
-                off; a negative weight prefers unrepresentative agents. Made for the sampler ``odds``. Not part of the
-                paper's method.
+                z)``, where z is an agent's representativeness. 0 turns the prior off; a negative weight prefers
+                unrepresentative agents. Made for the sampler ``odds``. Not part of the paper's method.
             prior_gain: Factor of the policies' logits; at 0 the prior decides alone.
             prior_only_lowers: Whether suggestions above one half count as one half, so that policies can only lower an
                 agent's chances.
+            prior_standardised: Whether z is standardised over the live agents; else it is the logarithm of the mean
+                distance over the agent's distance from the mean report, which stays small where agents hardly differ.
             set_score: Makes the set score, such as a subclass of ``SetScore`` or
                 ``functools.partial(UpdateMatching, ...)``; None for none. Needs the sampler ``odds``. Not part of the
                 paper's method.
@@ -112,6 +115,7 @@ class SelectionSettings(PortableConfig):
             prior_weight=prior_weight,
             prior_gain=prior_gain,
             prior_only_lowers=prior_only_lowers,
+            prior_standardised=prior_standardised,
             set_score=set_score,
             set_weight=set_weight,
         )

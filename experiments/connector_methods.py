@@ -115,7 +115,7 @@ class BanditConfig(SelectorConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.selection(sampler="odds", outside_odds=1.0, set_score=UpdateMatching)
-        self.selection(prior_weight=2.0, prior_only_lowers=True)
+        self.selection(prior_weight=4.0, prior_only_lowers=True, prior_standardised=False)
 
     def new_connector(self, env: FederatedRounds) -> BanditSuggestions:
         """Returns suggestions from rewards."""

@@ -72,16 +72,27 @@ FIELDS: Table = {
         "epsilon": SHARE,
         "rng": _GENERATOR,
     },
-    "prior": OrNone({"key": KEY, "weight": real(), "gain": real(0.0), "only_lowers": BOOLEAN, "clients": NAMES}),
+    "prior": OrNone(
+        {
+            "key": KEY,
+            "weight": real(),
+            "gain": real(0.0),
+            "only_lowers": BOOLEAN,
+            "standardised": BOOLEAN,
+            "clients": NAMES,
+        }
+    ),
     "matching": OrNone(
         {
             "key": KEY,
             "size_key": KEY,
             "length_penalty": real(0.0),
+            "memory": real(0.0, math.nextafter(1.0, 0.0)),
             "clients": NAMES,
             "profile_size": OrNone(whole(1, MOST_NUMBERS)),
             "first_length": OrNone(real(0.0)),
             "num_recent": whole(0, RECENT),
+            "past_size": real(0.0),
         }
     ),
     "ranking": OrNone({"key": KEY, "highest_first": BOOLEAN}),
@@ -183,6 +194,7 @@ def array_fields(record: Mapping[str, Any], weight_shape: tuple[int, ...]) -> di
         matching = record["matching"]
         fields["matching.profiles"] = ArrayField("F64", (len(matching["clients"]), matching["profile_size"] or 0))
         fields["matching.recent"] = ArrayField("F64", (matching["num_recent"],), 0.0)
+        fields["matching.past"] = ArrayField("F64", (matching["profile_size"] or 0,))
     if record["oort"] is not None:
         clients = len(record["oort"]["clients"])
         fields["oort.utilities"] = ArrayField("F64", (clients,), 0.0)

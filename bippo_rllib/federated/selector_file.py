@@ -243,17 +243,19 @@ def _pack_matching(matching: UpdateMatching) -> tuple[dict[str, Any], dict[str, 
         "profile_size": matching.profile_size,
         "first_length": state["first_length"],
         "num_recent": len(recent),
+        "past_size": state["past_size"],
     }
     stacked = np.array(list(profiles.values()), dtype=np.float64).reshape(len(profiles), matching.profile_size or 0)
-    return record, {"matching.profiles": stacked, "matching.recent": np.array(recent, dtype=np.float64)}
+    arrays = {"profiles": stacked, "recent": np.array(recent, dtype=np.float64), "past": state["past"]}
+    return record, {f"matching.{name}": array for name, array in arrays.items()}
 
 
 def _matching(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> UpdateMatching:
     result = UpdateMatching(**{name: record[name] for name in MATCHING})
     profiles = dict(zip(record["clients"], arrays["profiles"], strict=True))
-    result.set_state(
-        {"profiles": profiles, "first_length": record["first_length"], "recent": arrays["recent"].tolist()}
-    )
+    lengths = {"first_length": record["first_length"], "recent": arrays["recent"].tolist()}
+    past = {"past": arrays["past"], "past_size": record["past_size"]}
+    result.set_state({"profiles": profiles, **lengths, **past})
     return result
 
 

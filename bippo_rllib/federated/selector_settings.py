@@ -11,8 +11,8 @@ from bippo_rllib.federated.selector_parts import SelectorParts
 
 #: Attributes that a file holds.
 SAMPLER = ("strategy", "epsilon", "epsilon_decay", "epsilon_min", "outside_odds", "set_weight")
-PRIOR = ("key", "weight", "gain", "only_lowers")
-MATCHING = ("key", "size_key", "length_penalty")
+PRIOR = ("key", "weight", "gain", "only_lowers", "standardised")
+MATCHING = ("key", "size_key", "length_penalty", "memory")
 
 
 def settings_of(parts: SelectorParts) -> dict[str, Any]:

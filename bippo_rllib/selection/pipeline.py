@@ -101,5 +101,6 @@ def new_prior(config: AlgorithmConfig, client_of: Callable[[Any], str]) -> Repre
         weight=config.prior_weight,
         gain=config.prior_gain,
         only_lowers=config.prior_only_lowers,
+        standardised=config.prior_standardised,
         client_of=client_of,
     )

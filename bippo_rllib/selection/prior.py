@@ -33,6 +33,8 @@ class RepresentativenessPrior(SuggestionConnector):
         gain: Factor of the policies' logits; at 0 the prior decides alone.
         only_lowers: Whether suggestions above one half count as one half, so that policies can only lower a
             client's chances.
+        standardised: Whether ``z`` is standardised over the live clients, or else the logarithm of a ratio, which
+            stays small where clients hardly differ.
         client_of: Agent id -> client, whose record is continued when it returns under another agent id. By default
             every agent id is a client.
 
@@ -48,10 +50,11 @@ class RepresentativenessPrior(SuggestionConnector):
         weight: float = 2.0,
         gain: float = 1.0,
         only_lowers: bool = False,
+        standardised: bool = True,
         client_of: Callable[[Any], str] = str,
     ) -> None:
         super().__init__()
-        self.prior = Prior(key, weight, gain, only_lowers)
+        self.prior = Prior(key, weight, gain, only_lowers, standardised)
         self.client_of = client_of
         self.keeps = self.prior.record
 

@@ -22,8 +22,10 @@ class UpdateMatching(SetScore):
 
         2 <m, t> - length_penalty * |m|**2
 
-    with ``m`` the mean profile of S and i, weighted by data size, and ``t`` the mean profile of all live clients. At
-    ``length_penalty`` 1 this is, up to a constant, minus the squared distance of ``m`` from ``t``: clients whose
+    with ``m`` the mean profile of S, i and what earlier rounds trained, weighted by data size, and ``t`` the mean
+    profile of all live clients. A round counts ``memory`` times as much as the next one, so that clients are preferred
+    whose updates the last rounds lacked; a round that trained all clients lacked nothing and clears the memory. At
+    ``length_penalty`` 1 the score is, up to a constant, minus the squared distance of ``m`` from ``t``: clients whose
     updates cancel each other's bias are picked together, without knowing their labels. Below 1 long updates are
     penalised less, since wrong labels make short ones.
 
@@ -38,17 +40,28 @@ class UpdateMatching(SetScore):
         key: Info key of a client's sketch, ``float[size]`` in the round after it trained, else None.
         size_key: Info key of a client's data size.
         length_penalty: Factor in the formula above, at least 0.
+        memory: Weight of a round relative to the next one, at least 0 and below 1; 0 for the round alone.
 
     Raises:
-        ValueError: If ``length_penalty`` is not a finite number of at least 0.
+        ValueError: If ``length_penalty`` or ``memory`` is out of range.
     """
 
     def __init__(
-        self, key: str = "update_profile", *, size_key: str = "num_samples", length_penalty: float = 0.5
+        self,
+        key: str = "update_profile",
+        *,
+        size_key: str = "num_samples",
+        length_penalty: float = 0.5,
+        memory: float = 0.8,
     ) -> None:
         if not 0.0 <= length_penalty < np.inf:
             raise ValueError(f"length_penalty is {length_penalty}; it must be finite and at least 0")
+        if not 0.0 <= memory < 1.0:
+            raise ValueError(f"memory is {memory}; it must be at least 0 and below 1")
         self.key, self.size_key, self.length_penalty = key, size_key, float(length_penalty)
+        self.memory = float(memory)
+        #: What earlier rounds trained: the sum of profiles times sizes, and that of sizes.
+        self._past: tuple[np.ndarray, float] = np.zeros(0), 0.0
         self._profiles: dict[str, np.ndarray] = {}
         self._first_length: float | None = None
         self._recent: list[float] = []
@@ -74,13 +87,15 @@ class UpdateMatching(SetScore):
                 size = len(new[client])
         self._take_over(new)
         self._prepare(clients, sizes)
+        self._remember(np.array([sketch is not None for sketch in sketches], dtype=bool))
 
     def __call__(self, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:
         """Returns the scores above; NaN for candidates without a profile."""
         if not self._known.any():
             return np.full(len(candidates), np.nan)
-        base = self._weighted[list(chosen)].sum(axis=0)
-        number = self._sizes[[i for i in chosen if self._known[i]]].sum()
+        past, past_size = self._past
+        base = self._weighted[list(chosen)].sum(axis=0) + past
+        number = self._sizes[[i for i in chosen if self._known[i]]].sum() + past_size
         sizes, along, squared = self._of_each.take(candidates, axis=1)
         # Gathered into memory that is there: a fresh array of this size costs more than the product.
         weighted = np.take(self._weighted, candidates, axis=0, out=self._gathered[: len(candidates)], mode="clip")
@@ -90,14 +105,20 @@ class UpdateMatching(SetScore):
         return score if self._known.all() else np.where(self._known[candidates], score, np.nan)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns all profiles, and the lengths that scale new ones."""
-        profiles = {client: profile.copy() for client, profile in self._profiles.items()}
-        return {"profiles": profiles, "first_length": self._first_length, "recent": list(self._recent)}
+        """Returns all profiles, the lengths that scale new ones, and what earlier rounds trained."""
+        return {
+            "profiles": {client: profile.copy() for client, profile in self._profiles.items()},
+            "first_length": self._first_length,
+            "recent": list(self._recent),
+            "past": self._past[0].copy(),
+            "past_size": self._past[1],
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores a ``state`` that ``get_state`` returned."""
         self._profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
         self._first_length, self._recent = state["first_length"], list(state["recent"])
+        self._past = np.array(state["past"]), state["past_size"]
 
     def _checked(self, client: str, sketch: Any, size: int | None) -> np.ndarray:
         """Returns a sketch as ``float64[size]``, of any length from 1 if ``size`` is None, that of the first one."""
@@ -131,6 +152,15 @@ class UpdateMatching(SetScore):
             if not np.isfinite(profile).all():
                 raise ValueError(f"the {self.key} of {client!r} is too long or too short to compare with the others")
         self._profiles = {**self._profiles, **scaled}
+
+    def _remember(self, trained: np.ndarray) -> None:
+        """Adds what the last round trained, ``bool[N]``, to what earlier rounds did. A round without any adds none."""
+        if trained.all() or not len(self._past[0]):
+            self._past = np.zeros(self._weighted.shape[1]), 0.0
+        if trained.any() and not trained.all():
+            past, past_size = self._past
+            past = self.memory * (past + self._weighted[trained].sum(axis=0))
+            self._past = past, float(self.memory * (past_size + self._sizes[trained].sum()))
 
     def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
         """Computes what does not change from pick to pick."""

@@ -54,7 +54,7 @@ def test_suggestions_only_turn_down_and_follow_clients_across_stays():
 
 def test_the_bandit_differs_from_bippo_s_in_its_policies_alone():
     ours, bandit = (METHODS[name].make_config() for name in ("bippo-s", "bandit"))
-    prior = ("prior_key", "prior_weight", "prior_only_lowers")  # the gain is of what policies say
+    prior = ("prior_key", "prior_weight", "prior_only_lowers", "prior_standardised")  # the gain is of what policies say
     for name in ("sampler", "outside_odds", "set_weight", *prior):
         assert getattr(ours, name) == getattr(bandit, name), name
     assert ours.set_score is bandit.set_score is UpdateMatching

@@ -263,5 +263,5 @@ def test_the_table_knows_every_setting():
     assert list(FIELDS["reward"].table) == [field.name for field in fields(Reward)]
     prior = [field.name for field in fields(Prior) if field.name != "record"]
     matching = inspect.signature(UpdateMatching).parameters
-    assert list(FIELDS["matching"].table)[:3] == list(selector_settings.MATCHING) == list(matching)
+    assert list(FIELDS["matching"].table)[:4] == list(selector_settings.MATCHING) == list(matching)
     assert list(FIELDS["prior"].table) == [*prior, "clients"] == [*selector_settings.PRIOR, "clients"]

@@ -38,12 +38,30 @@ def test_a_short_record_counts_less():
     assert z == pytest.approx([0.72642, -1.06429, 0.33787], abs=2e-5)
 
 
+def test_golden_log_ratios():
+    # v = (0.1, 0.2, 0.3) with mean 0.2; the distance 0 counts as a twentieth of the mean 0.2, exp(-3).
+    z = representativeness(np.array([0.02, 0.08, 0.18]), np.array([2, 2, 2]), standardised=False)
+    assert z == pytest.approx([math.log(2.0), 0.0, math.log(2.0 / 3.0)])
+    z = representativeness(np.array([0.0, 0.32]), np.array([2, 2]), standardised=False)
+    assert z == pytest.approx([3.0, math.log(0.5)])
+    # A record of one report beside those of 20, as above: c = 0.208333, mean 0.181132; log(0.603774) and c * 3.
+    z = representativeness(np.array([0.2, 1.8, 0.0]), np.array([20, 20, 1]), standardised=False)
+    assert z == pytest.approx([math.log(1.81132), math.log(0.603774), 3.0 * 0.208333], abs=2e-5)
+
+
+def test_clients_that_hardly_differ_are_hardly_told_apart_by_log_ratios():
+    sums, counts = np.array([1.0, 1.01, 1.02]), np.array([9, 9, 9])
+    assert np.abs(representativeness(sums, counts, standardised=False)).max() < 0.006
+    assert np.abs(representativeness(sums, counts)).max() > 1.2
+
+
+@pytest.mark.parametrize("standardised", [True, False])
 @pytest.mark.parametrize(
     ("sums", "counts"),
     [([], []), ([0.4], [3]), ([0.2, 0.2], [2, 2]), ([0.0, 0.0], [5, 5]), ([0.0, 0.0], [0, 0]), ([0.0, 0.3], [0, 9])],
 )
-def test_clients_that_do_not_differ_are_neutral(sums, counts):
-    assert representativeness(np.array(sums), np.array(counts)).tolist() == [0.0] * len(sums)
+def test_clients_that_do_not_differ_are_neutral(sums, counts, standardised):
+    assert representativeness(np.array(sums), np.array(counts), standardised).tolist() == [0.0] * len(sums)
 
 
 def test_a_client_without_a_record_is_neutral_and_not_in_the_average():
@@ -79,10 +97,13 @@ def test_running_sums_equal_the_history_through_churn(history):
 
 
 @settings(max_examples=100)
-@given(st.lists(SCORES, min_size=4, max_size=4), st.sampled_from([1e-3, 2.0, 1e6]), st.floats(-10.0, 10.0))
-def test_units_do_not_matter(scores, scale, shift):
+@given(
+    st.lists(SCORES, min_size=4, max_size=4), st.sampled_from([1e-3, 2.0, 1e6]), st.floats(-10.0, 10.0), st.booleans()
+)
+def test_units_do_not_matter(scores, scale, shift, standardised):
     scores = np.array([*scores, 0.0, 50.0])  # two that differ
-    plain, scaled = (Representativeness().update(list("abcdef"), each) for each in (scores, scale * (scores + shift)))
+    both = scores, scale * (scores + shift)
+    plain, scaled = (Representativeness().update(list("abcdef"), each, standardised) for each in both)
     assert scaled == pytest.approx(plain, abs=1e-6)
 
 

@@ -73,6 +73,40 @@ def test_a_set_is_scored_by_its_mean_update_beside_everybodys(seed, number, widt
         assert value == pytest.approx(2 * mean @ target - penalty * mean @ mean, abs=1e-9)
 
 
+@given(st.integers(0, 10**6), st.floats(0.0, 0.99))
+def test_what_earlier_rounds_trained_counts_less_with_every_round(seed, memory):
+    rng = np.random.default_rng(seed)
+    profiles, sizes = rng.normal(size=(5, 3)), rng.integers(1, 60, 5)
+    profiles /= np.linalg.norm(profiles, axis=1, keepdims=True)  # of length 1, so that none is scaled
+    score, clients = UpdateMatching(memory=memory), list("abcde")
+    score.observe(clients, infos_of(profiles, sizes))  # round 0 trains all, and lacked nothing
+    rounds = [rng.permutation(5)[: rng.integers(0, 6)] for _ in range(4)]
+    for trained in rounds:
+        score.observe(clients, infos_of([p if i in trained else None for i, p in enumerate(profiles)], sizes))
+    parts, weights, factor = [profiles[0]], [float(sizes[0])], 1.0
+    for trained in reversed(rounds):
+        if len(trained) == 5:
+            break
+        factor *= memory if len(trained) else 1.0  # nothing was trained, nothing has to be made up for
+        parts += [profiles[i] for i in trained]
+        weights += [factor * sizes[i] for i in trained]
+    mean = np.average(parts, axis=0, weights=weights)
+    expected = 2 * mean @ profiles.mean(axis=0) - 0.5 * mean @ mean
+    assert score([], np.array([0])) == pytest.approx([expected], abs=1e-9)
+    restored = UpdateMatching(memory=memory)
+    restored.set_state(score.get_state())
+    infos = infos_of([None] * 5, sizes)
+    score.observe(clients, infos)
+    restored.observe(clients, infos)
+    assert score([1], np.array([0, 2])).tolist() == restored([1], np.array([0, 2])).tolist()
+
+
+@pytest.mark.parametrize("memory", [-0.1, 1.0, float("nan")])
+def test_a_memory_that_never_fades_is_refused(memory):
+    with pytest.raises(ValueError, match=r"memory is .*; it must be at least 0 and below 1"):
+        UpdateMatching(memory=memory)
+
+
 def test_profiles_are_replaced_and_scaled_as_updates_get_shorter():
     one = np.array([1.0, 0.0])
     score = UpdateMatching()
