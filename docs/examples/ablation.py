@@ -5,11 +5,14 @@ From this folder:
     bippo tune --set env.reward=leave_one_out --methods \
         ablation:without_odds ablation:without_prior ablation:learning_alone ablation:prior_alone
     bippo tune --set env.reward=shapley env.update_profile_size=64 --methods \
-        ablation:s_without_set_score ablation:s_without_prior ablation:s_without_learning ablation:s_set_score_alone \
-        ablation:s_raising
+        ablation:s_without_set_score ablation:s_without_memory ablation:s_without_prior ablation:s_standardised \
+        ablation:s_without_learning ablation:s_set_score_alone ablation:s_raising
 """
 
+import functools
+
 from bippo_rllib import BippoConfig
+from bippo_rllib.selection.update_matching import UpdateMatching
 from experiments.methods import METHODS
 
 
@@ -36,6 +39,16 @@ def prior_alone() -> BippoConfig:
 def s_without_set_score() -> BippoConfig:
     """Each pick is drawn by its own odds, whoever was picked before it."""
     return METHODS["bippo-s"].make_config().selection(set_score=None)
+
+
+def s_without_memory() -> BippoConfig:
+    """Updates are matched within a round only, whatever the rounds before it trained."""
+    return METHODS["bippo-s"].make_config().selection(set_score=functools.partial(UpdateMatching, memory=0.0))
+
+
+def s_standardised() -> BippoConfig:
+    """`bippo-r`'s prior, which tells clients apart as clearly where they hardly differ."""
+    return METHODS["bippo-s"].make_config().selection(prior_standardised=True, prior_weight=2.0)
 
 
 def s_without_prior() -> BippoConfig:
