@@ -237,7 +237,7 @@ class FederatedRounds(ParallelEnv):
         self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
-        """Changes a client's CPU frequency.
+        """Changes a client's CPU frequency to ``freq_hz``, in hertz.
 
         Its new cost is in what the next ``step`` returns and in force after it.
         """

@@ -222,8 +222,7 @@ def test_a_part_that_refuses_a_state_has_taken_over_none_of_it(make, broken):
 @pytest.mark.parametrize("kind", [Oort, Cyclic])
 def test_a_generator_of_another_kind_is_refused_by_a_ranking_as_a_whole(kind):
     ranking, other = kind(1), kind(2)
-    arguments = [np.ones(2)] if kind is Oort else [[{}, {}]]
-    other.order(["a", "b"], *arguments, np.ones(2), 2.0)
+    other.order(["a", "b"], [{"num_samples": 9}] * 2, np.ones(2), 2.0)
     before = copy.deepcopy(ranking.get_state())
     with pytest.raises((TypeError, ValueError)):
         ranking.set_state({**other.get_state(), "rng": np.random.MT19937(0).state})

@@ -28,7 +28,7 @@ from bippo_rllib.baselines.rule_connector import RuleConnector
 from bippo_rllib.runners.env_runner import BippoEnvRunner
 from bippo_rllib.runners.episode_env_runner import EpisodeEnvRunner
 from bippo_rllib.runners.parallel_env import ParallelEnvAdapter
-from experiments.connector_methods import OortConfig
+from experiments.connector_methods import NormFilterConfig
 
 pytestmark = pytest.mark.usefixtures("ray_session")
 
@@ -72,7 +72,7 @@ def test_keywords_and_settings_may_be_searched():
 
 
 def test_a_dict_keeps_the_class_of_a_custom_configuration():
-    algo = Bippo(config=config(OortConfig).to_dict())
+    algo = Bippo(config=config(NormFilterConfig).to_dict())
     assert any(isinstance(connector, RuleConnector) for connector in algo.env_runner.module_to_env.connectors)
 
 

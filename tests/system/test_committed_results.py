@@ -5,8 +5,8 @@ A table of a page names its rows in a comment before it, which no reader sees:
     <!-- rows: COLLECTION/STUDY, COLLECTION/*
          columns: method, accuracy, to target @2, -, seed 7 -->
 
-- ``rows`` are numbered from 1. A column without ``@`` takes the first that have the method; ``@2`` takes the second,
-  ``@1+3`` one of the two, ``@1/2`` both of them, on common seeds.
+- ``rows`` are numbered from 1; ``COLLECTION/ONE+OTHER`` are two studies as one. A column without ``@`` takes the first
+  that have the method; ``@2`` takes the second, ``@1+3`` one of the two, ``@1/2`` both of them, on common seeds.
 - ``studies: 2, 1`` says which rows each line of the table has, ``methods: ...`` which method, ``rounds: 1-120`` which
   rounds count. Otherwise a column ``method``, ``study`` or ``rounds`` of the table says so.
 - ``accuracy METHOD`` and ``accuracy 1-20`` are a column of one method, of some rounds. ``-`` is not checked.
@@ -51,9 +51,9 @@ class Rows(NamedTuple):
     def within(self, first: float, last: float) -> Rows:
         return self._replace(rounds=self.rounds[self.rounds["round"].between(first, last)])
 
-    def study(self, name: str) -> Rows:
-        rounds, clients = (frame[frame["study"] == name] for frame in (self.rounds, self.clients))
-        return Rows(rounds, clients, {name: self.records[name]})
+    def study(self, *names: str) -> Rows:
+        rounds, clients = (frame[frame["study"].isin(names)] for frame in (self.rounds, self.clients))
+        return Rows(rounds, clients, {name: self.records[name] for name in names})
 
     def per_seed(self, column: str = "mean_accuracy") -> pd.Series:
         return self.rounds.groupby("seed")[column].mean()
@@ -64,7 +64,7 @@ def rows_of(name: str) -> Rows:
     collection, study = name.split("/")
     rounds, clients = (pd.read_parquet(RESULTS / collection / f"{kind}.parquet") for kind in ("rounds", "clients"))
     every = Rows(rounds, clients, rounds.attrs["studies"])
-    return every if study == "*" else every.study(study)
+    return every if study == "*" else every.study(*study.split("+"))
 
 
 def to_target(rows: Rows) -> list[float]:
@@ -198,8 +198,8 @@ class Table(NamedTuple):
         if "studies" in self.facts:
             return [self.groups[int(self.facts["studies"][place]) - 1]]
         if "study" in self.facts["columns"]:
-            name = self.cell("study", place)
-            return [group.study(name) for group in self.groups]
+            names = re.findall(r"`([^`]+)`", self.lines[place][self.facts["columns"].index("study")])
+            return [group.study(*names) for group in self.groups]
         return self.groups
 
     def cell(self, column: str, place: int) -> str:

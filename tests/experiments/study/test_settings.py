@@ -16,7 +16,7 @@ from experiments.results.setting_text import describe, described
 from experiments.study.row_callback import TrialInfo
 from experiments.study.search import parse_search, sampling_domain
 from experiments.study.settings import apply_settings, as_typed, parse_settings, split_settings
-from experiments.study.trial import bippo_config
+from experiments.study.trial_config import bippo_config
 
 
 def test_values_are_literals_or_text() -> None:
