@@ -30,6 +30,8 @@ _READ = {
     "figure": ("results_dirs", "target", "methods", "size", "band"),
     _REPORT: ("results_dirs", "output", "against", "name", "target"),
 }
+#: Of a figure for a paper, by which its format is chosen.
+_ENDINGS = (".pdf", ".svg", ".png")
 _FLAGS = {"results_dirs": "RESULTS_DIR"}
 
 
@@ -49,8 +51,8 @@ def parser() -> Parser:
     result.add_argument("--without", nargs="+", choices=POLICY_COLUMNS, default=[], metavar="COLUMN", help=smaller)
     result.add_argument("--macs", action="store_true", help="print MACs of the policies; needs no results")
     paper = result.add_argument_group("a figure for a paper, in place of the report")
-    figure = "accuracy over rounds, as .pdf, .svg or .png"
-    paper.add_argument("--figure", type=named_path, metavar="FILE", help=figure)
+    figure = f"accuracy over rounds, as {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}"
+    paper.add_argument("--figure", type=_figure_file, metavar="FILE", help=figure)
     chosen = "methods to draw, in this order, and their names; default: all"
     paper.add_argument("--methods", nargs="+", default=[], type=_named_method, metavar="METHOD[=NAME]", help=chosen)
     inches, size = _between(0.5, 50, "inches"), "width and height; default: 3.5 2.6"
@@ -70,6 +72,16 @@ def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
         return value
 
     return checked
+
+
+def _figure_file(text: str) -> Path:
+    path = named_path(text)
+    if path.suffix.lower() not in _ENDINGS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} ends in {path.suffix or 'nothing that names a format'}; expected {', '.join(_ENDINGS[:-1])} or "
+            f"{_ENDINGS[-1]}, such as {path.stem}{_ENDINGS[0]}"
+        )
+    return path
 
 
 def _named_method(text: str) -> tuple[str, str]:

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from envs.checks import SettingError
 from experiments.custom_methods import check_settings_are_taken, find_method
+from experiments.methods import METHODS, Method
 from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
 from experiments.study.ray_session import available_nodes
-from experiments.study.settings import ENV_PREFIX, as_typed, check_federation_keys, split_settings, with_keys
+from experiments.study.settings import (
+    ENV_PREFIX,
+    as_typed,
+    check_federation_keys,
+    read_by_selection,
+    split_settings,
+    with_keys,
+)
 from experiments.study.study import Study
 from experiments.study.transfer import check_fit
 
@@ -63,6 +71,7 @@ def check_study(study: Study) -> None:
 
     check_federation_keys(split_settings({**study.settings, **study.search})[1])
     check_settings_are_taken(study.methods, {**study.settings, **study.search})
+    _check_selection_reads(study.methods, {**study.settings, **study.search})
     for draw in study.draws:
         _check_draw(study, draw)
     federations = _federations(study, study.draws[0])
@@ -72,6 +81,19 @@ def check_study(study: Study) -> None:
         if trial.init_from and not study.is_resumed:  # a resumed study was checked when it was started
             check_fit(trial.init_from, study_config(study, trial.method, trial.search), env)
     place(study, available_nodes(study.parallel_trials))
+
+
+def _check_selection_reads(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """Refuses settings that neither the sampler nor the learning of any of the methods reads."""
+
+    def read(method: Method) -> dict[str, Any]:
+        return read_by_selection(method.make_config().sampler, method.learns, settings)
+
+    found = {key for name in methods for key in read(find_method(name))}
+    for key, value in settings.items():
+        if key not in found:
+            readers = [method.name for method in METHODS.values() if key in read(method)]
+            raise SettingError(key, value, f"it changes nothing in {', '.join(methods)}, only in {', '.join(readers)}")
 
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:

@@ -47,7 +47,7 @@ def recorded_study(
         info = load_run_info(record)
     except FileNotFoundError:
         problem = f"has no {RUN_FILE}" if record.exists() else "is not there"
-        raise ValueError(f"{record} {problem}; name a folder a study wrote") from None
+        raise ValueError(f"{record} {problem}; name a folder a study wrote{_studies_in(record)}") from None
     study = replace(_study_of(info, record), **where_and_who)
     if data_dir:
         study = replace(study, data_dir=data_dir)
@@ -64,6 +64,12 @@ def recorded_study(
         )
     made_with = [f"the record was made with something else: {'; '.join(differences)}"] if differences else []
     return replace(study, notes=(*made_with, *_other_commit(info)))
+
+
+def _studies_in(folder: Path, most: int = 3) -> str:
+    """Returns ``, such as results/a or results/b``, the studies in a folder that were started last; empty if none."""
+    records = sorted(folder.glob(f"*/{RUN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return ", such as " + " or ".join(str(record.parent) for record in records[:most]) if records else ""
 
 
 def _study_of(info: RunInfo, record: Path) -> Study:

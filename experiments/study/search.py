@@ -112,7 +112,7 @@ def sampling_domain(key: str, expression: str) -> Any:
     name, arguments, keywords = _parse_call(key, expression)
     function = getattr(tune, name)
     try:
-        inspect.signature(function).bind(*arguments, **keywords)
+        _check_order(name, inspect.signature(function).bind(*arguments, **keywords))
         domain = function(*arguments, **keywords)
         _draw_once(domain)
     except ZeroDivisionError:
@@ -120,6 +120,15 @@ def sampling_domain(key: str, expression: str) -> Any:
     except (TypeError, ValueError, AssertionError, IndexError) as error:
         raise ValueError(f"--search {key}={expression}: {error or type(error).__name__}") from None
     return domain
+
+
+def _check_order(name: str, given: inspect.BoundArguments) -> None:
+    """Raises a ValueError with the expression that was meant, where the bounds are in the wrong order."""
+    low, high = (given.arguments.get(bound) for bound in ("lower", "upper"))
+    if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+        given.arguments.update(lower=high, upper=low)
+        texts = [*map(repr, given.args), *(f"{key}={value!r}" for key, value in given.kwargs.items())]
+        raise ValueError(f"the lower bound comes first: {name}({','.join(texts)})")
 
 
 def _draw_once(domain: Any) -> None:

@@ -41,7 +41,11 @@ FLAG_OF = {
 }
 _KEYS = "keys are those of BippoConfig.training, such as lr or epsilon_decay, or env. and a field of the federation"
 #: Names of settings in other libraries.
-_OTHER_NAMES = {"learning_rate": "lr", "batch_size": "policy_batch_size", "ent_coef": "entropy_coeff"}
+_OTHER_NAMES = {
+    "learning_rate": ("lr", "env.lr"),  # of the policies, and of the clients' local training
+    "batch_size": ("policy_batch_size",),
+    "ent_coef": ("entropy_coeff",),
+}
 _OTHER_FIELDS = {"learning_rate": "lr", "epochs": "local_epochs", "budget": "budget_j", "clients": "num_clients"}
 _FIELDS = tuple(FederationConfig.__dataclass_fields__)
 #: A field in a message: ``reward=``, or ``train_samples``, which is no word of plain English.
@@ -140,6 +144,21 @@ def read_by_sampler(sampler: str, settings: Mapping[str, Any]) -> dict[str, Any]
     return {key: value for key, value in settings.items() if ONLY_OF_SAMPLER.get(key, sampler) == sampler}
 
 
+def read_by_selection(sampler: str, learns: bool, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what ``read_by_sampler`` does, without the settings of the policies' update where no policy learns.
+
+    Args:
+        sampler: As in ``read_by_sampler``.
+        learns: Whether the method trains policies.
+        settings: Algorithm settings.
+    """
+    from bippo_rllib.rllib_settings import HONOURED
+
+    update = {*HONOURED["the update"].split(), "policy_batch_size"} - {"policies_to_train"}
+    read = read_by_sampler(sampler, settings)
+    return {key: value for key, value in read.items() if learns or key not in update}
+
+
 def _unknown_setting(key: str, config: Any) -> str:
     """Returns the message, which suggests the federation's field of that name first, and none that BIPPO refuses."""
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -150,8 +169,8 @@ def _unknown_setting(key: str, config: Any) -> str:
     theirs = vars(PPOConfig()).keys() - set(CHANGEABLE)
     names = {**dict.fromkeys(CHANGEABLE), **vars(config)}
     keys = [name for name in names if not name.startswith("_") and name not in theirs]
-    same = [name for name in (ENV_PREFIX + key, _OTHER_NAMES.get(key)) if name in (*fields, *keys)]
-    hint = f"did you mean {same[0]}? " if same else did_you_mean(key, [*sorted(keys), *fields])
+    same = [ENV_PREFIX + key] if key in _FIELDS else _OTHER_NAMES.get(key)
+    hint = f"did you mean {' or '.join(same)}? " if same else did_you_mean(key, [*sorted(keys), *fields])
     return f"unknown setting '{key}': {hint}{_KEYS}"
 
 

@@ -99,6 +99,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("--executor ray --num-actors 999", "lower --num-actors, --cpus-per-actor or --gpus-per-actor, or give"),
         ("--executor ray --set env.device=cuda", "error: env.device is 'cuda'; --executor='ray' trains on"),
         ("--set env.budget_j=1e-9", "client_000"),
+        ("--set epsilon=0.2 --methods fedavg", "epsilon is 0.2; it changes nothing in fedavg, only in bippo"),
         ("--frobnicate", "unrecognized arguments: --frobnicate; "),
     ],
 )

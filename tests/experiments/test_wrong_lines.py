@@ -45,6 +45,7 @@ FOLLOWED = [
     ("tune --set lr 0.1", r"'lr' is not (key)=(value)", "tune --set lr=0.1"),
     ("tune --set lr=0,1", r"such as (lr=[\d.]+)", "tune --set {}"),
     ("tune --set learning_rate=0.1", r"did you mean (\w+)", "tune --set {}=0.1"),
+    ("tune --set learning_rate=0.1", r"did you mean lr or (env\.\w+)", "tune --set {}=0.1"),
     ("tune --set Lr=0.1", r"did you mean (\w+)", "tune --set {}=0.1"),
     ("tune --set epsilon_deca=0.9", r"did you mean (\w+)", "tune --set {}=0.9"),
     ("tune --set num_clients=20", r"did you mean (\S+)\?", "tune --set {}=20"),
@@ -75,6 +76,8 @@ FOLLOWED = [
     ("tune --set env.num_clients=2 env.budget_share=0.1", r"This fits: (--set .*)", "tune {}"),
     ("tune --search lr=0.1", r'such as (--search) "(\S+)"', "tune {} {} --num-samples 1"),
     ("tune --search lr=logunifrm(1e-4,1e-2)", r"did you mean (\w+)", "tune --search lr={}(1e-4,1e-2) --num-samples 1"),
+    ("tune --search lr=loguniform(1e-2,1e-4)", r"comes first: (\S+)", "tune --search lr={} --num-samples 1"),
+    ("tune --search num_epochs=qrandint(9,2,q=1)", r"first: (\S+)", "tune --search num_epochs={} --num-samples 1"),
     ("tune --executor gpu", r"choose one of auto, (\w+)", "tune --executor {}"),
     ("tune --executor serial --num-actors 1", r"use (--executor='ray')", "tune {} --num-actors 1"),
     ("tune --num-actors 2", r"use (--executor='ray')", "tune {} --num-actors 2"),
@@ -84,10 +87,15 @@ FOLLOWED = [
     ("tune --callbacks ending:Secnd", r"did you mean (\w+)", "tune --callbacks ending:{}"),
     ("tune --resume gone", r"gone is not there", "tune --results-dir gone"),
     ("tune --resume there", r"has no run\.json", "tune --results-dir new"),
+    ("tune --resume studies", r"such as \S+studies/(\w+) or \S+studies/", "tune --results-dir new"),
     ("tune --results-dir there", r"(--results-dir \S+)", "tune {}"),
     ("report nowhere", r"bippo (tune --results-dir nowhere)", "{}"),
     ("report there --fig x.pdf", r"did you mean ([\w-]+)", "report there {} x.pdf"),
     ("report there --figure f.svg --size 3in 3in", r"such as ([\d.]+)", "report there --figure f.svg --size {0} {0}"),
+    *(
+        (f"report there --figure {name}", r"such as (\S+);", "report there --figure {}")
+        for name in ("accuracy.jpg", "accuracy", "accuracy.pdf.gz")
+    ),
     ("report there --size 3 3", r"without (--figure)", "report there {} f.svg --size 3 3"),
     ("report there --figure f.svg --name Mine", r"--name changes nothing", "report there --figure f.svg"),
     ("report there --target 80", r"a share of 1, from .* to (\d)", "report there --output out --target {}"),
@@ -131,6 +139,9 @@ class Second(RLlibCallback):
 def no_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, blank_figures: None) -> Iterator[None]:
     """A folder with the rows of a trial and a module; what is asked for is checked and not run."""
     write_trial(tmp_path / "there", make_rows([0.5] * 12))
+    for name in ("one", "other"):
+        (tmp_path / "studies" / name).mkdir(parents=True)
+        (tmp_path / "studies" / name / "run.json").touch()
     (tmp_path / "ending.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -9,13 +9,18 @@ import pytest
 from ray import tune
 
 from bippo_rllib import BippoConfig
+from bippo_rllib.config_checks import ONLY_OF_SAMPLER
 from bippo_rllib.setting_error import SettingError
 from envs.checks import SettingError as EnvironmentSettingError
+from experiments.methods import METHODS
 from experiments.report.metrics import short_setting
 from experiments.results.setting_text import describe, described
+from experiments.scenarios import SCENARIOS
+from experiments.study.checks import check_study
 from experiments.study.row_callback import TrialInfo
 from experiments.study.search import parse_search, sampling_domain
 from experiments.study.settings import apply_settings, as_typed, parse_settings, split_settings
+from experiments.study.study import Study
 from experiments.study.trial_config import bippo_config
 
 
@@ -94,6 +99,22 @@ def test_a_setting_of_a_study_is_taken_by_the_methods_whose_sampler_reads_it(met
     config.validate()
     assert (config.lr, config.epsilon_decay) == (0.01, 0.95 if method == "bippo" else 0.9)
     assert config.outside_odds == (2.0 if method == "bippo-r" else 0.0)
+
+
+@pytest.mark.parametrize("name", [*ONLY_OF_SAMPLER, "lr", "gamma", "num_epochs", "policy_batch_size"])
+def test_a_setting_that_no_method_of_the_study_reads_is_refused_and_the_methods_that_do_are_named(name, tmp_path):
+    sampler = {method: METHODS[method].make_config().sampler for method in METHODS}
+    of_sampler = {method for method in METHODS if sampler[method] == ONLY_OF_SAMPLER.get(name)}
+    readers = of_sampler if name in ONLY_OF_SAMPLER else {method for method in METHODS if METHODS[method].learns}
+
+    def check(*methods):
+        check_study(Study(SCENARIOS["digits"], methods, (7,), 2, tmp_path, settings={name: 1}))
+
+    for method in METHODS.keys() - readers:
+        with pytest.raises(ValueError, match=rf"^{name} is 1; it changes nothing in {method}, only in") as error:
+            check(method)
+        assert set(str(error.value).partition("only in ")[2].split(", ")) == readers
+    check("fedavg", "bippo-r" if name == "outside_odds" else "bippo")
 
 
 def test_settings_reach_the_config_and_unknown_ones_do_not() -> None:
