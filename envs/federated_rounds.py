@@ -142,9 +142,7 @@ class FederatedRounds(ParallelEnv):
         self.warmup_energy_j, self.num_parameters = federation.warmup_energy_j, federation.num_parameters
         self.num_samples, self.labels = federation.num_samples, federation.labels
         self._observation_space = observation_space(federation.largest_cost_share())
-        self._action_spaces: dict[str, gymnasium.spaces.Discrete] = {
-            name: gymnasium.spaces.Discrete(2) for name in federation.names
-        }
+        self._action_spaces = {name: gymnasium.spaces.Discrete(2) for name in federation.names}
         self._state: EpisodeState | None
         self._initialize(None)
 
@@ -237,17 +235,11 @@ class FederatedRounds(ParallelEnv):
         self._federation.close()
 
     def set_cpu_freq_hz(self, client: int, freq_hz: float) -> None:
-        """Changes a client's CPU frequency to ``freq_hz``, in hertz.
-
-        Its new cost is in what the next ``step`` returns and in force after it.
-        """
+        """Sets a client's CPU frequency to ``freq_hz``; the next ``step`` returns its new cost, in force after it."""
         self._live_state().set_cpu_freq_hz(client, freq_hz)
 
     def get_state(self) -> dict[str, Any] | None:
-        """Returns all that is needed to resume bit for bit; None before ``reset``.
-
-        It consists of plain Python, NumPy and torch values.
-        """
+        """Returns all that resuming bit for bit needs, as plain Python, NumPy and torch; None before ``reset``."""
         return None if self._state is None else self._state.to_dict()
 
     def set_state(self, state: dict[str, Any] | None) -> None:
