@@ -34,6 +34,11 @@ from experiments.scenarios import SCENARIOS
 
 RESULTS = ROOT / "docs" / "results"
 COLLECTIONS = sorted(path.parent.name for path in RESULTS.glob("*/rounds.parquet"))
+#: What tables are made of.
+COLUMNS = {
+    "rounds": ["study", "scenario", "method", "seed", "trial", "round", "mean_accuracy", "energy_j"],
+    "clients": ["study", "trial", "client", "cost_j", "trained", "failed"],
+}
 PAGES = ("README.md", "docs/results.md", "docs/algorithm.md")
 _TABLE = re.compile(r"<!-- rows: (.*)\n((?:.*\n)*?.*)-->\n\n((?:\|.*\n)+)")
 
@@ -62,9 +67,14 @@ class Rows(NamedTuple):
 @functools.cache
 def rows_of(name: str) -> Rows:
     collection, study = name.split("/")
-    rounds, clients = (pd.read_parquet(RESULTS / collection / f"{kind}.parquet") for kind in ("rounds", "clients"))
-    every = Rows(rounds, clients, rounds.attrs["studies"])
-    return every if study == "*" else every.study(*study.split("+"))
+    if study != "*":
+        return rows_of(f"{collection}/*").study(*study.split("+"))
+    rounds, clients = (
+        pd.read_parquet(RESULTS / collection / f"{kind}.parquet", columns=columns) for kind, columns in COLUMNS.items()
+    )
+    names = dict.fromkeys(["study", "trial"], "category")  # which are selected in no time
+    records, rounds.attrs = rounds.attrs["studies"], {}  # which pandas would copy with every frame
+    return Rows(rounds.astype(names | {"method": "category"}), clients.astype(names), records)
 
 
 def to_target(rows: Rows) -> list[float]:
@@ -148,6 +158,7 @@ _COLUMN = re.compile(
 class Table(NamedTuple):
     """A table of a page, and what its comment says of it."""
 
+    named: list[str]
     groups: list[Rows]
     facts: dict[str, list[str]]
     lines: list[list[str]]
@@ -156,8 +167,11 @@ class Table(NamedTuple):
     def of(cls, rows: str, facts: str, text: str) -> Table:
         named = (line.strip().partition(": ") for line in facts.strip().splitlines())
         lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-        groups = [rows_of(name.strip()) for name in rows.split(",")]
-        return cls(groups, {key: [part.strip() for part in parts.split(",")] for key, _, parts in named}, lines[2:])
+        of_groups = [name.strip() for name in rows.split(",")]
+        groups = [rows_of(name) for name in of_groups]
+        return cls(
+            of_groups, groups, {key: [part.strip() for part in parts.split(",")] for key, _, parts in named}, lines[2:]
+        )
 
     def problems(self) -> Iterator[str]:
         columns = self.facts["columns"]
@@ -199,7 +213,7 @@ class Table(NamedTuple):
             return [self.groups[int(self.facts["studies"][place]) - 1]]
         if "study" in self.facts["columns"]:
             names = re.findall(r"`([^`]+)`", self.lines[place][self.facts["columns"].index("study")])
-            return [group.study(*names) for group in self.groups]
+            return [rows_of(f"{group.partition('/')[0]}/{'+'.join(names)}") for group in self.named]
         return self.groups
 
     def cell(self, column: str, place: int) -> str:
