@@ -142,7 +142,7 @@ class FederatedRounds(ParallelEnv):
         self.warmup_energy_j, self.num_parameters = federation.warmup_energy_j, federation.num_parameters
         self.num_samples, self.labels = federation.num_samples, federation.labels
         self._observation_space = observation_space(federation.largest_cost_share())
-        self._action_spaces = {name: gymnasium.spaces.Discrete(2) for name in federation.names}
+        self._action_spaces: dict[str, Any] = {name: gymnasium.spaces.Discrete(2) for name in federation.names}
         self._state: EpisodeState | None
         self._initialize(None)
 
