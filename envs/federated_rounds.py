@@ -176,8 +176,7 @@ class FederatedRounds(ParallelEnv):
         """Runs round 0 and nothing more.
 
         Args:
-            seed: Starts episode 0 of this seed; None starts the next episode, the first being that of
-                ``config.seed``.
+            seed: Starts episode 0 of this seed; None starts the next episode, at first that of ``config.seed``.
             options: Ignored.
 
         Returns:

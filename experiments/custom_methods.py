@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,11 +92,21 @@ def find_callbacks(text: str) -> type[RLlibCallback]:
     return found
 
 
-def check_settings_are_taken(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """Raises a SettingError for a setting that none of the methods takes."""
-    taken = {key for name in methods for key in find_method(name).settings_taken(settings)}
+def check_settings_are_taken(
+    methods: Sequence[str],
+    settings: Mapping[str, Any],
+    taken: Callable[[Method, Mapping[str, Any]], Mapping[str, Any]] = Method.settings_taken,
+) -> None:
+    """Raises a SettingError for a setting that none of the methods takes.
+
+    Args:
+        methods: Names as in ``--methods``.
+        settings: The settings.
+        taken: Method and settings -> those that the method takes.
+    """
+    found = {key for name in methods for key in taken(find_method(name), settings)}
     for key, value in settings.items():
-        if key not in taken:
-            owners = [method.name for method in METHODS.values() if key in method.settings]
+        if key not in found:
+            owners = [method.name for method in METHODS.values() if key in taken(method, settings)]
             only = f"it changes nothing in {', '.join(methods)}, only in {', '.join(owners)}"
             raise SettingError(key, value, only)

@@ -84,8 +84,8 @@ def representativeness(sums: np.ndarray, counts: np.ndarray, standardised: bool 
 
     A short record is unreliable: it has the credibility ``c_n = counts_n / (counts_n + HALF_TRUST)``, relative to the
     longest record's (Bühlmann, "Experience Rating and Credibility", ASTIN Bulletin, 1967), as its weight in mean and
-    deviation and as the factor of ``z_n``. A client that
-    joins thus starts near 0 and leaves the others where they are; where all records are equally long nothing changes.
+    deviation and as the factor of ``z_n``. A client that joins thus starts near 0 and leaves the others where they are;
+    where all records are equally long nothing changes.
 
     Args:
         sums: ``float64[N]`` sum of each client's squared distances from the mean of the live clients.

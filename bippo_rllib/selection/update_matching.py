@@ -155,12 +155,13 @@ class UpdateMatching(SetScore):
 
     def _remember(self, trained: np.ndarray) -> None:
         """Adds what the last round trained, ``bool[N]``, to what earlier rounds did. A round without any adds none."""
-        if trained.all() or not len(self._past[0]):
-            self._past = np.zeros(self._weighted.shape[1]), 0.0
-        if trained.any() and not trained.all():
-            past, past_size = self._past
+        everybody, (past, past_size) = trained.all(), self._past
+        if everybody or not len(past):
+            past, past_size = np.zeros(self._weighted.shape[1]), 0.0
+        if trained.any() and not everybody:
             past = self.memory * (past + self._weighted[trained].sum(axis=0))
-            self._past = past, float(self.memory * (past_size + self._sizes[trained].sum()))
+            past_size = float(self.memory * (past_size + self._sizes[trained].sum()))
+        self._past = past, past_size
 
     def _prepare(self, clients: Sequence[str], sizes: np.ndarray) -> None:
         """Computes what does not change from pick to pick."""

@@ -38,6 +38,8 @@ from experiments.study.transfer import find_sources
 _DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
 _TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
+#: An argument that takes several values and may be given more than once.
+_SEVERAL: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 
 
 def parser() -> Parser:
@@ -55,7 +57,7 @@ def parser() -> Parser:
 
 def _add_what_to_run(group: Any) -> None:
     add_scenario(group, default="digits")
-    add, several = group.add_argument, {"nargs": "+", "action": "extend", "default": []}
+    add = group.add_argument
     methods = (
         f"{', '.join(METHODS)} or your own MODULE:NAME; default: {' '.join(_DEFAULT_METHODS)}; "
         f"with --search or --init-from: {' '.join(_TUNED)}"
@@ -68,9 +70,9 @@ def _add_what_to_run(group: Any) -> None:
         "other settings for all trials; `python -m pydoc bippo_rllib.BippoConfig.training` and `.selection` list "
         "the keys, `python -m pydoc envs.FederationConfig` the keys that begin with env."
     )
-    add("--set", **several, metavar="KEY=VALUE", help=settings)
+    add("--set", **_SEVERAL, metavar="KEY=VALUE", help=settings)
     callbacks = "RLlib callbacks of your own for all trials, such as to end one early (docs/your-own.md)"
-    add("--callbacks", **several, type=names, metavar="MODULE:NAME", help=callbacks)
+    add("--callbacks", **_SEVERAL, type=names, metavar="MODULE:NAME", help=callbacks)
     init = (
         "start from trained policies of the same clients: a results folder (each trial takes the policies of its "
         "method and seed), a trial's folder or a checkpoint; epsilon starts at its minimum"
@@ -80,7 +82,7 @@ def _add_what_to_run(group: Any) -> None:
 
 def _add_search(group: Any) -> None:
     add, spaces = group.add_argument, "search spaces by key of --set, quoted"
-    add("--search", nargs="+", action="extend", default=[], metavar="KEY=SPACE", help=spaces)
+    add("--search", **_SEVERAL, metavar="KEY=SPACE", help=spaces)
     add("--num-samples", type=at_least(1), metavar="N", help=f"settings to draw; default: {_DEFAULT_SAMPLES}")
 
 

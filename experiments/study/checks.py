@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.checks import SettingError
 from experiments.custom_methods import check_settings_are_taken, find_method
-from experiments.methods import METHODS, Method
+from experiments.methods import Method
 from experiments.results.setting_text import describe
 from experiments.shadowed_packages import what_is_in_the_way
 from experiments.study.placement import place
@@ -71,7 +71,7 @@ def check_study(study: Study) -> None:
 
     check_federation_keys(split_settings({**study.settings, **study.search})[1])
     check_settings_are_taken(study.methods, {**study.settings, **study.search})
-    _check_selection_reads(study.methods, {**study.settings, **study.search})
+    check_settings_are_taken(study.methods, {**study.settings, **study.search}, _read_by_selection)
     for draw in study.draws:
         _check_draw(study, draw)
     federations = _federations(study, study.draws[0])
@@ -83,17 +83,9 @@ def check_study(study: Study) -> None:
     place(study, available_nodes(study.parallel_trials))
 
 
-def _check_selection_reads(methods: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """Refuses settings that neither the sampler nor the learning of any of the methods reads."""
-
-    def read(method: Method) -> dict[str, Any]:
-        return read_by_selection(method.make_config().sampler, method.learns, settings)
-
-    found = {key for name in methods for key in read(find_method(name))}
-    for key, value in settings.items():
-        if key not in found:
-            readers = [method.name for method in METHODS.values() if key in read(method)]
-            raise SettingError(key, value, f"it changes nothing in {', '.join(methods)}, only in {', '.join(readers)}")
+def _read_by_selection(method: Method, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that the method's sampler and learning read."""
+    return read_by_selection(method.make_config().sampler, method.learns, settings)
 
 
 def _check_draw(study: Study, draw: Mapping[str, Any]) -> None:

@@ -13,10 +13,9 @@ from typing import Any, TextIO
 
 from ray import tune
 
-from envs.config import config_from, only_read
 from experiments.results.naming import pluralize
 from experiments.study.failure import stopped_by_full_disk
-from experiments.study.settings import split_settings
+from experiments.study.settings import churn_schedule, split_settings
 
 _TERMINAL_INTERVAL_S = 0.5
 _PLAIN_INTERVAL_S = 15.0
@@ -80,8 +79,8 @@ def before_first_row(config: Mapping[str, Any]) -> str:
     trial = config["trial"]
     if trial["resume_from"]:
         return "its next round"
-    federation = {**config["federation"], **split_settings(trial["search"])[1], "rounds": config["rounds"]}
-    live = config_from(**only_read(federation)).churn_schedule().live_at_start
+    federation = {**config["federation"], **split_settings(trial["search"])[1]}
+    live = churn_schedule(federation, config["rounds"]).live_at_start
     return f"round 0, in which all {pluralize(len(live), 'client')} train"
 
 

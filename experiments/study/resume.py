@@ -10,6 +10,7 @@ from experiments.results.checkpoints import finished, newest_checkpoint, truncat
 from experiments.results.run_info import read_run_info
 from experiments.study.asha_journal import stopped_trials
 from experiments.study.recorded_study import recorded_study
+from experiments.study.settings import churn_schedule
 from experiments.study.study import Study
 from experiments.study.transfer import check_unchanged
 
@@ -83,6 +84,4 @@ def _check_extension(study: Study, rounds: int) -> None:
 
 
 def _stays(study: Study, rounds: int) -> list[int]:
-    from envs.config import config_from, only_read
-
-    return config_from(**only_read({**study.federation, "rounds": rounds})).churn_schedule().num_stays.tolist()
+    return churn_schedule(study.federation, rounds).num_stays.tolist()

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from envs.checks import SettingError, Shortage, did_you_mean, one_of
-from envs.config import FederationConfig
+from envs.config import FederationConfig, config_from, only_read
 from envs.imports import is_import
+from envs.rules.churn import ChurnSchedule
 from experiments.argument_types import absolute_path
 from experiments.results.naming import unknown_name
 from experiments.results.setting_text import literal
@@ -102,6 +103,11 @@ def with_absolute_trace(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns ``settings`` with an absolute path of a churn trace, since trials have other working directories."""
     trace = settings.get(_TRACE)
     return {**settings, **({_TRACE: str(absolute_path(trace))} if isinstance(trace, str) and trace else {})}
+
+
+def churn_schedule(federation: Mapping[str, Any], rounds: int) -> ChurnSchedule:
+    """Returns when clients of a study's federation join and leave, given keywords of which a method may read more."""
+    return config_from(**only_read({**federation, "rounds": rounds})).churn_schedule()
 
 
 def check_federation_keys(keys: Iterable[str]) -> None:

@@ -25,6 +25,17 @@ from bippo_rllib.selection.connector_columns import SUGGESTION
 pytestmark = pytest.mark.usefixtures("ray_session")
 
 
+def on_both_runners(built, steps):
+    """Trains on arrays and on RLlib's episodes, which must select and learn the same; returns both algorithms."""
+    arrays = built.build_algo()
+    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
+    for _ in range(steps):
+        arrays.train(), episodes.train()
+        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+    assert same(snapshot(arrays), snapshot(episodes))
+    return arrays, episodes
+
+
 def test_train_is_one_step_within_the_budget_and_updates_only_full_batches():
     algo = config(num_workers=6, rounds=100).build_algo()
     counts = np.zeros(6, dtype=int)
@@ -290,13 +301,8 @@ class Unlisted(Workers):
 def test_agents_nobody_announced_act_alike_on_arrays_and_episodes(env, num):
     """In several episodes, in which they are there at the start and join later."""
     built = config(env, num_workers=num, rounds=5)
-    arrays = built.build_algo()
-    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
-    for _ in range(17):
-        arrays.train(), episodes.train()
-        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
+    arrays, episodes = on_both_runners(built, steps=17)
     assert list(arrays.bank.slots) == list(episodes.bank.slots) and len(arrays.bank.slots) == 4
-    assert same(snapshot(arrays), snapshot(episodes))
     assert not math.isnan(episodes.evaluate()["env_runners"]["episode_return_mean"])
 
 
@@ -401,12 +407,7 @@ class Leaves(Workers):
 @pytest.mark.parametrize("budget", [1.0, 100.0])
 def test_who_is_terminated_needs_no_last_observation(budget):
     built = config(Leaves, terminated=True, rounds=4, budget=budget)
-    arrays = built.build_algo()
-    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
-    for _ in range(10):
-        arrays.train(), episodes.train()
-        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
-    assert same(snapshot(arrays), snapshot(episodes))
+    on_both_runners(built, steps=10)
 
 
 class EndsApart(Workers):
@@ -429,12 +430,7 @@ class EndsApart(Workers):
 @pytest.mark.parametrize("budget", [1.0, 100.0])
 def test_a_last_step_may_terminate_some_and_truncate_others(terminated, budget):
     built = config(EndsApart, terminated=terminated, rounds=4, budget=budget)
-    arrays = built.build_algo()
-    episodes = built.copy(copy_frozen=False).env_runners(env_runner_cls=EpisodeEnvRunner).build_algo()
-    for _ in range(10):
-        arrays.train(), episodes.train()
-        assert arrays.parallel_env.last_actions == episodes.parallel_env.last_actions
-    assert same(snapshot(arrays), snapshot(episodes))
+    on_both_runners(built, steps=10)
 
 
 @pytest.mark.parametrize("runner", [BippoEnvRunner, EpisodeEnvRunner])
