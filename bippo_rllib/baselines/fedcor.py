@@ -16,6 +16,8 @@ INTERVAL = 10  #: rounds from one with random clients to the next, after the fir
 HISTORY = 10  #: rounds with random clients whose changes of loss are kept
 DISCOUNT = 0.9  #: factor of a client's gain for each time it was picked since the last random round
 
+_NEEDS = "FedCor needs; with envs.FederatedRounds set with_loss"
+
 
 class FedCor(Rule):
     """Picks clients one by one, by how much observing their losses reduces the uncertainty about all losses.
@@ -51,20 +53,22 @@ class FedCor(Rule):
         self._history: list[dict[str, float]] = []
         self._round = 0
 
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Keeps the losses, and after a random round learns from how they changed."""
+        losses = dict(zip(clients, numbers(clients, infos, "loss", _NEEDS).tolist(), strict=True))
+        if self._round and is_random(self._round - 1):
+            self._learn({c: losses[c] - self._losses[c] for c in clients if c in self._losses})
+        self._losses = losses
+
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
         """Orders the clients at random in random rounds, else by gain."""
-        needs = "FedCor needs; with envs.FederatedRounds set with_loss"
-        losses = dict(zip(clients, numbers(clients, infos, "loss", needs).tolist(), strict=True))
-        if self._round and is_random(self._round - 1):
-            self._learn({c: losses[c] - self._losses[c] for c in clients if c in self._losses})
-        self._losses = losses
         self._round += 1
         if is_random(self._round - 1):
             self._discounts = {}
             return self._rng.permutation(len(clients)).tolist()
-        picks = self._picks(clients, numbers(clients, infos, "num_samples", needs), costs, budget)
+        picks = self._picks(clients, numbers(clients, infos, "num_samples", _NEEDS), costs, budget)
         for i in picks:
             self._discounts[clients[i]] = self._discounts.get(clients[i], 1.0) * DISCOUNT
         return picks

@@ -42,10 +42,8 @@ class GreedyFed(Rule):
         self._record = RewardRecord()
         self._places: dict[str, float] = {}
 
-    def order(
-        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
-    ) -> Sequence[int]:
-        """Orders clients without a value first, then by mean value."""
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Records the values of the clients that participated in the last round."""
         needs = "GreedyFed needs; with envs.FederatedRounds set reward='shapley'"
         rewards = numbers(clients, infos, "own_reward", needs, optional=True)
         for client, info, reward in zip(clients, infos, rewards.tolist(), strict=True):
@@ -53,6 +51,11 @@ class GreedyFed(Rule):
                 self._record.add(client, 0.0)
             elif not np.isnan(reward):
                 self._record.add(client, reward)
+
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """Orders clients without a value first, then by mean value."""
         for client in clients:
             if client not in self._places:
                 self._places[client] = float(self._rng.random())

@@ -16,6 +16,8 @@ from bippo_rllib.selection.info_entry import entry
 #: Of a difference of entropies, in nats, beside an angle, in radians.
 ENTROPY_WEIGHT = 10.0
 
+_NEEDS = "HiCS needs; with envs.FederatedRounds set with_output_bias"
+
 
 class HiCS(Rule):
     """Draws clusters of clients by how mixed their labels seem to be, and clients from them.
@@ -70,16 +72,18 @@ class HiCS(Rule):
         self._updates: dict[str, np.ndarray] = {}
         self._round = 0
 
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Keeps the updates of the clients that trained in the last round."""
+        for client, info in zip(clients, infos, strict=True):
+            update = entry(client, info, "output_bias_update", _NEEDS)
+            if update is not None:
+                self._updates[client] = np.array(update, dtype=np.float64)
+
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
     ) -> Sequence[int]:
         """Orders clients without an update first, the others as clusters are drawn."""
-        needs = "HiCS needs; with envs.FederatedRounds set with_output_bias"
-        for client, info in zip(clients, infos, strict=True):
-            update = entry(client, info, "output_bias_update", needs)
-            if update is not None:
-                self._updates[client] = np.array(update, dtype=np.float64)
-        sizes = numbers(clients, infos, "num_samples", needs)
+        sizes = numbers(clients, infos, "num_samples", _NEEDS)
         weight = self._gamma * max(0.0, 1.0 - self._round / self._rounds)
         self._round += 1
         known = np.array([i for i, client in enumerate(clients) if client in self._updates], dtype=np.int64)

@@ -59,16 +59,19 @@ class NormFilter(Rule):
         self._left_out_until: dict[str, int] = {}
         self._round = 0
 
-    def order(
-        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
-    ) -> Sequence[int]:
-        """Draws a random order of the clients that are not left out."""
+    def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Measures the updates of the clients that trained in the last round."""
         needs = "NormFilter needs; with envs.FederatedRounds set with_update_norm"
         norms = numbers(clients, infos, "update_norm", needs, optional=True)
         norms /= numbers(clients, infos, "num_samples", needs)
         self._measure(
             {client: norm for client, norm in zip(clients, norms.tolist(), strict=True) if not math.isnan(norm)}
         )
+
+    def order(
+        self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float
+    ) -> Sequence[int]:
+        """Draws a random order of the clients that are not left out."""
         accepted = np.array([self._left_out_until.get(client, 0) <= self._round for client in clients], dtype=bool)
         self._round += 1
         if not (accepted & affordable(costs, budget)).any():

@@ -65,6 +65,7 @@ def play(rule, rounds, costs=None, budget=2.0, clients=CLIENTS, seed=0):
     orders = []
     for _ in range(rounds):
         infos = [{"loss": 1 + rng.normal() / 10, "num_samples": 10 * (i + 1)} for i in range(len(clients))]
+        rule.observe(clients, infos)
         orders.append(list(rule.order(clients, infos, np.ones(len(clients)) if costs is None else costs, budget)))
     return orders
 
@@ -112,7 +113,8 @@ def test_a_round_in_which_nobody_trained_teaches_nothing():
     rule = FedCor(seed=0)
     infos = [{"loss": 1.0, "num_samples": 10}] * 2
     for _ in range(3):
+        rule.observe(["a", "b"], infos)
         rule.order(["a", "b"], infos, np.ones(2), 0.0)
     assert rule.get_state()["history"] == []
     with pytest.raises(ValueError, match=r"has no 'loss', which FedCor needs; with envs.FederatedRounds set with_loss"):
-        rule.order(["a"], [{}], np.ones(1), 1.0)
+        rule.observe(["a"], [{}])

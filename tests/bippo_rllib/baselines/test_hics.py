@@ -46,6 +46,7 @@ def rounds_of(rule, updates, number=1, costs=None, budget=2.0):
     clients = [f"c{i}" for i in range(len(updates))]
     infos = [{"output_bias_update": update, "num_samples": 10 + i} for i, update in enumerate(updates)]
     costs = np.ones(len(updates)) if costs is None else costs
+    rule.observe(clients, infos)
     return [rule.order(clients, infos, costs, budget) for _ in range(number)]
 
 
@@ -86,7 +87,7 @@ def test_who_has_no_update_comes_first_and_the_last_update_is_kept():
 
 def test_what_is_missing_or_wrong_is_named():
     with pytest.raises(ValueError, match=r"the info of 'a' has no 'output_bias_update'.* set with_output_bias"):
-        HiCS(5).order(["a"], [{"num_samples": 3}], np.ones(1), 1.0)
+        HiCS(5).observe(["a"], [{"num_samples": 3}])
     with pytest.raises(ValueError, match="temperature is 0"):
         HiCS(5, temperature=0.0)
     with pytest.raises(ValueError, match="rounds is 0"):

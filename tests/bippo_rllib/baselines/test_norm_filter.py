@@ -18,6 +18,7 @@ def order(rule, norms, costs=None, budget=2.0):
     """One round of four clients; ``norms`` are per sample."""
     infos = [{"update_norm": norms[c] * size if c in norms else None, "num_samples": size} for c, size in SIZES.items()]
     costs = np.ones(4) if costs is None else np.array(costs)
+    rule.observe(list(SIZES), infos)
     return "".join(list(SIZES)[i] for i in rule.order(list(SIZES), infos, costs, budget))
 
 
@@ -65,7 +66,7 @@ def test_orders_are_random_and_go_on_where_they_were_saved():
 
 def test_what_is_missing_or_wrong_is_named():
     with pytest.raises(ValueError, match=r"the info of 'x' has no 'update_norm'.* set with_update_norm"):
-        NormFilter().order(["x"], [{"num_samples": 3}], np.ones(1), 1.0)
+        NormFilter().observe(["x"], [{"num_samples": 3}])
     with pytest.raises(ValueError, match="threshold is 0"):
         NormFilter(threshold=0.0)
     with pytest.raises(ValueError, match=r"threshold is 0\.9; with two_sided it must be at least 1"):

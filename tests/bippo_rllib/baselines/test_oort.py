@@ -179,10 +179,3 @@ def test_infos_that_cannot_be_used_are_refused(change, message):
     scores(connector, infos_after())
     with pytest.raises(ValueError, match=message):
         scores(connector, infos)
-
-
-def test_what_an_excluded_client_reports_of_its_training_is_recorded():
-    connector = RuleConnector(Oort(0))
-    scores(connector, infos_after())
-    assert scores(connector, infos_after("ann", "bob"), {"bob": -np.inf})["bob"] == -np.inf
-    assert set(connector.get_state()["known"]) == {"ann", "bob"}

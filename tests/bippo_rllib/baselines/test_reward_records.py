@@ -76,8 +76,9 @@ def test_the_bandit_stands_before_the_prior(ray_session):
 
 
 def order(rule, rewards, failed=(), clients="abcd"):
-    infos = infos_of(clients, rewards, failed)
-    return "".join(clients[i] for i in rule.order(list(clients), list(infos.values()), np.ones(len(clients)), 2.0))
+    clients, infos = list(clients), list(infos_of(clients, rewards, failed).values())
+    rule.observe(clients, infos)
+    return "".join(clients[i] for i in rule.order(clients, infos, np.ones(len(clients)), 2.0))
 
 
 def test_greedyfed_tries_everybody_once_and_then_takes_the_highest_mean():
@@ -98,12 +99,12 @@ def test_greedyfed_goes_on_where_it_was_saved_and_names_what_is_missing():
     copy.set_state(rule.get_state())
     assert order(rule, {"c": 0.2}, clients="abcdef") == order(copy, {"c": 0.2}, clients="abcdef")
     with pytest.raises(ValueError, match=r"the info of 'a' has no 'own_reward'.*GreedyFed needs.*reward='shapley'"):
-        rule.order(["a"], [{}], np.ones(1), 1.0)
+        rule.observe(["a"], [{}])
     with pytest.raises(ValueError, match=r"the info of 'a' has 'own_reward' = nan; it must be a finite number"):
         order(rule, {"a": np.nan})
 
 
-def test_a_rule_is_not_shown_who_is_no_candidate():
+def test_a_rule_does_not_order_who_is_no_candidate():
     connector = RuleConnector(GreedyFed(seed=0))
     scores = connector.scores(np.array([-np.inf, 0.3, 0.5]), ["a", "b", "c"], infos_of("abc", {"a": 9.0}))
     assert scores[0] == -np.inf and sorted(scores[1:]) == [1.0, 2.0]
