@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from source_tree import ROOT, modules
 
@@ -95,3 +96,22 @@ def test_every_example_is_in_the_gallery():
     apps = [path.parent for path in folder.glob("*/pyproject.toml")]
     assert len(scripts) >= 6 and len(apps) >= 2
     assert [path.name for path in (*scripts, *apps) if f"](examples/{path.name}" not in page] == []
+
+
+@pytest.mark.slow
+def test_methods_are_compared_over_the_federations_on_which_each_was_run(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "docs/examples"))
+    compare = importlib.import_module("compare_federations")
+    right, wrong = (f"docs/results/{name}" for name in ("digits/digits-150", "digits-noisy/digits-noisy-150"))
+    table = compare.gains({"right": [ROOT / right], "wrong": [ROOT / wrong]}, "fedavg")
+    # The page has .907 and .867 for bippo-r, .834 and .609 for fedavg.
+    np.testing.assert_allclose(table.loc["bippo-r"], [0.907 - 0.834, 0.867 - 0.609], atol=0.001)
+    assert (table.loc["fedavg"] == 0).all() and table.mean(axis=1).is_monotonic_decreasing
+    file = tmp_path / "gains.png"
+    monkeypatch.setattr("sys.argv", ["compare", str(file), f"right={ROOT / right}", f"{ROOT / wrong}"])
+    compare.main()
+    assert file.stat().st_size > 1000
+    monkeypatch.setattr("sys.argv", ["compare", str(file), f"{ROOT / right}", "--baseline", "cyclic"])
+    with pytest.raises(SystemExit):
+        compare.main()
+    assert "error: cyclic was not run on every federation; bippo" in capsys.readouterr().err
