@@ -118,9 +118,10 @@ class UpdateMatching(SetScore):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores a ``state`` that ``get_state`` returned."""
-        self._profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
-        self._first_length, self._recent = state["first_length"] or None, list(state["recent"])
+        profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
+        first_length, recent = state["first_length"] or None, list(state["recent"])
         self._past = np.array(state["past"]), state["past_size"]
+        self._profiles, self._first_length, self._recent = profiles, first_length, recent
 
     def _checked_sizes(self, clients: Sequence[str], given: Sequence[Any]) -> np.ndarray:
         sizes = np.array(given, dtype=np.float64)

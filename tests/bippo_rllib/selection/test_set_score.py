@@ -262,6 +262,19 @@ def test_a_state_with_and_one_without_a_set_score_do_not_mix(saved_with):
     np.testing.assert_equal(here.get_state(), before)
 
 
+@pytest.mark.parametrize("lacks", ["profiles", "past"])
+def test_the_state_of_another_set_score_is_refused_and_changes_nothing(lacks):
+    score = UpdateMatching()
+    score.observe(["a", "b"], infos_of([np.ones(2), np.zeros(2)], [5, 5]))
+    here = BudgetSamplerConnector(BudgetSampler("odds", seed=1), set_score=score)
+    before, saved = here.get_state(), BudgetSamplerConnector(BudgetSampler("odds", seed=2), set_score=UpdateMatching())
+    state = saved.get_state()
+    del state["set_score"][lacks]
+    with pytest.raises(ValueError, match=f"of another set score than UpdateMatching: it has no '{lacks}'"):
+        here.set_state(state)
+    np.testing.assert_equal(here.get_state(), before)
+
+
 def test_other_strategies_and_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="'odds', this is 'greedy'"):
         BudgetSampler("greedy").select([0.5], [1.0], 1.0, set_score=even)
