@@ -9,10 +9,11 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
-from bippo_rllib.fields import PPO_FIELDS, PPO_OPTIONAL, Field, real
+from bippo_rllib.fields import BOOLEAN, PPO_FIELDS, PPO_OPTIONAL, Field, real
 from bippo_rllib.rllib_settings import ALSO_FINE, CHANGEABLE, CHANGED_IN_EVALUATION, HONOURED_ON_EPISODES, REASONS
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
+from bippo_rllib.selection.set_score import SetScore
 from bippo_rllib.setting_error import SettingError, did_you_mean
 
 
@@ -82,6 +83,7 @@ _FIELDS = {
     "prior_weight": real(),
     "prior_gain": real(0.0),
     "set_weight": real(),
+    **dict.fromkeys(("highest_first", "prior_only_lowers", "prior_standardised"), BOOLEAN),
     **dict.fromkeys(("policy_batch_size", "hidden_size", "num_epochs", "candidates"), _COUNT),
 }
 _LARGEST_SEED = 2**32 - 1 - 1_000_000
@@ -154,6 +156,9 @@ def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
     if config.prior_weight and config.score_key is not None:
         ranking = f"score_key is {config.score_key!r}, and a ranking replaces the suggestions that a prior adjusts"
         raise SettingError("prior_weight", config.prior_weight, f"{ranking}: set only one of them")
+    if isinstance(config.set_score, SetScore):  # which can be called, too
+        makes = "each run needs one of its own: give what makes it, its class or functools.partial of that"
+        raise SettingError("set_score", config.set_score, makes)
     if config.set_score is not None and not callable(config.set_score):
         raise SettingError("set_score", config.set_score, "it must make a SetScore, such as a subclass of it")
     if config.set_score is not None and config.set_weight and config.sampler != "odds":

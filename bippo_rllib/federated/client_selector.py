@@ -247,8 +247,9 @@ class ClientSelector:
             trained: Clients that trained and whose update was aggregated, whether or not ``select`` chose them.
             accuracies: Accuracies after the round, by client. All participants get the reward of the change of the
                 mean over the clients with an accuracy before and after.
-            effects: Each participant's effect on the mean accuracy, in [-1, 1], such as ``bippo-r`` is trained with:
-                the mean accuracy of the new model minus that of the model averaged without the participant.
+            effects: Each participant's effect on the mean accuracy, in [-1, 1]. ``bippo-r`` is trained with the mean
+                accuracy of the new model minus that of the model averaged without the participant, ``bippo-s`` with
+                the participant's Shapley value (``envs.rules.shapley``).
             rewards: Rewards of another kind: one for all, or by client.
 
         Raises:

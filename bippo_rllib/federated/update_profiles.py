@@ -40,7 +40,8 @@ def update_profile(
         ``float32[size]``.
 
     Raises:
-        ValueError: If shapes differ, parameters are not finite, or a number is out of range.
+        ValueError: If there are no parameters, shapes differ, the update is not finite or its sums do not fit into
+            float32, or a number is out of range.
     """
     if not num_samples >= 1 or size < 1:
         raise ValueError(f"num_samples is {num_samples} and size is {size}; both must be at least 1")
@@ -51,10 +52,14 @@ def update_profile(
     for number, (old, new) in enumerate(pairs):
         if old.shape != new.shape:
             raise ValueError(f"array {number} has shape {old.shape} before and {new.shape} after training")
-    update = np.concatenate([(new - old).ravel() for old, new in pairs])
-    if not np.isfinite(update).all():
-        raise ValueError("the update is not finite; leave the client's update_profile out")
-    return _sketch(len(update), size, seed).sketch(update, num_samples)
+    if not any(old.size for old in old_arrays):
+        raise ValueError("there are no parameters to make a profile of")
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        update = np.concatenate([(new - old).ravel() for old, new in pairs])
+        profile = _sketch(len(update), size, seed).sketch(update, num_samples)
+    if not np.isfinite(profile).all():
+        raise ValueError("the update is not finite, or too long for float32; leave the client's update_profile out")
+    return profile
 
 
 def _arrays(parameters: Sequence[Any] | np.ndarray) -> list[np.ndarray]:

@@ -30,8 +30,9 @@ class UpdateMatching(SetScore):
     penalised less, since wrong labels make short ones.
 
     Updates get shorter as training goes on. A new profile is scaled by the median length of the first profiles over the
-    median length of the last ``RECENT`` updates, so that old and new ones can be compared. A client without a profile,
-    such as one that joined and has not trained, has NaN as score.
+    median length of the last ``RECENT`` updates, so that old and new ones can be compared; before there are ``FEWEST``
+    of these, a client keeps the profile that it has. A client without a profile, such as one that joined and has not
+    trained, has NaN as score.
 
     Related: DivFL (Balakrishnan et al., ICLR 2022), which covers gradients by facility location; "Emulating Full
     Participation" (arXiv:2405.13584).
@@ -75,11 +76,12 @@ class UpdateMatching(SetScore):
         """Stores the profiles of clients that have trained, and prepares the scores of a round.
 
         Raises:
-            ValueError: If an info lacks a key, or a sketch has another size than the others or is not finite.
+            ValueError: If an info lacks a key, a data size is no finite number above 0, or a sketch has another
+                size than the others or is not finite.
         """
         needs = "UpdateMatching needs; with envs.FederatedRounds set update_profile_size"
         sketches = entries(clients, infos, self.key, needs)
-        sizes = np.array(entries(clients, infos, self.size_key, needs), dtype=np.float64)
+        sizes = self._checked_sizes(clients, entries(clients, infos, self.size_key, needs))
         new, size = {}, self.profile_size
         for client, sketch in zip(clients, sketches, strict=True):
             if sketch is not None:
@@ -116,9 +118,20 @@ class UpdateMatching(SetScore):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores a ``state`` that ``get_state`` returned."""
-        self._profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
-        self._first_length, self._recent = state["first_length"], list(state["recent"])
+        profiles = {client: np.array(profile) for client, profile in state["profiles"].items()}
+        first_length, recent = state["first_length"] or None, list(state["recent"])
         self._past = np.array(state["past"]), state["past_size"]
+        self._profiles, self._first_length, self._recent = profiles, first_length, recent
+
+    def _checked_sizes(self, clients: Sequence[str], given: Sequence[Any]) -> np.ndarray:
+        sizes = np.array(given, dtype=np.float64)
+        fits = np.isfinite(sizes) & (sizes > 0.0)
+        if not fits.all():
+            first = int(np.argmin(fits))
+            raise ValueError(
+                f"{clients[first]!r} has {self.size_key} {sizes[first]}; it must be a finite number above 0"
+            )
+        return sizes
 
     def _checked(self, client: str, sketch: Any, size: int | None) -> np.ndarray:
         """Returns a sketch as ``float64[size]``, of any length from 1 if ``size`` is None, that of the first one."""
@@ -140,7 +153,7 @@ class UpdateMatching(SetScore):
             return
         lengths = [float(np.linalg.norm(update)) for update in updates.values()]
         if self._first_length is None:
-            self._first_length = float(np.median(lengths))
+            self._first_length = float(np.median(lengths)) or None  # nothing can be scaled to updates of length 0
             self._profiles = {**self._profiles, **updates}  # a new dict, as copy.copy of this is a copy (predict)
             return
         self._recent = [*self._recent, *lengths][-RECENT:]

@@ -1,4 +1,6 @@
-r"""`bippo-r` and `bippo-s` without their parts, as methods of a study; `docs/results.md` has what they reach.
+r"""`bippo-r` and `bippo-s` without their parts, as methods of a study.
+
+`docs/results.md` has what those of `bippo-r` reach.
 
 From this folder:
 

@@ -119,6 +119,7 @@ def test_each_setting_that_is_not_honoured_is_refused_by_name(config_class, anot
         (lambda c: c.selection(sampler="odds", set_score=dict), "set_score makes a dict"),
         (lambda c: c.selection(sampler="odds", set_score=lambda: None), "set_score makes a NoneType"),
         (lambda c: c.selection(sampler="odds", set_score="matching"), "set_score is 'matching'"),
+        (lambda c: c.selection(sampler="odds", set_score=UpdateMatching()), "set_score is .*; each run needs one"),
     ],
 )
 def test_what_has_no_effect_is_refused_in_one_line(change, message) -> None:
@@ -152,6 +153,7 @@ NEEDED = {"candidates": {"score_key": "loss"}, "set_weight": {"sampler": "odds",
         *(("lr", [0.0, NAN, True, "1"]), ("gamma", [2.0, [1]]), ("lambda_", [-0.1]), ("clip_param", [-1.0])),
         *(("grad_clip", [0.0]), ("vf_clip_param", [0.0]), ("entropy_coeff", [-1.0]), ("num_epochs", [np.True_, "1"])),
         *(("prior_weight", [NAN, "much", -INF, True]), ("prior_gain", [-1.0, INF]), ("set_weight", [NAN])),
+        *((name, ["no", 1, None]) for name in ("highest_first", "prior_only_lowers", "prior_standardised")),
         ("candidates", [0, 2.5]),
         ("seed", [-1, 2**32 - 1_000_000, 1.0, np.float64(7), True, "7", [7]]),
     ],

@@ -35,8 +35,8 @@ def profiles_of(
     profiles = {}
     try:
         old = _trained(before)
-    except ValueError as error:
-        logger.warning("no update profiles: %s", error)
+    except Exception as error:  # whatever NumPy raises at bytes that are no array
+        logger.warning("no update profiles: %s: %s", type(error).__name__, error)
         return {}
     for client, reply in replies.items():
         try:
@@ -46,8 +46,8 @@ def profiles_of(
             pairs = [(old[name], new[name]) for name in old]
             after, num_samples = [array for _, array in pairs], reports[client].num_samples
             profiles[client] = update_profile([array for array, _ in pairs], after, num_samples, size=size)
-        except (StopIteration, ValueError, TypeError) as error:
-            logger.warning("no update profile of %r: %s", client, error)
+        except Exception as error:  # of what a node sends, bytes that are no array among it
+            logger.warning("no update profile of %r: %s: %s", client, type(error).__name__, error)
     return profiles
 
 

@@ -165,6 +165,31 @@ def test_first_sketches_are_held_to_each_other_and_a_refusal_changes_nothing(fir
     assert score.profile_size == 4
 
 
+@pytest.mark.parametrize("size", [0, -5, float("nan"), float("inf"), None])
+def test_a_data_size_that_would_spoil_the_mean_is_refused_and_changes_nothing(size):
+    score = UpdateMatching()
+    score.observe(["a", "b"], infos_of([np.ones(2), np.zeros(2)], [5, 5]))
+    before = score.get_state()
+    with pytest.raises(ValueError, match=r"^'b' has num_samples .*; it must be a finite number above 0$"):
+        score.observe(["a", "b"], infos_of([2 * np.ones(2), None], [5, size]))
+    np.testing.assert_equal(score.get_state(), before)
+
+
+def test_first_updates_of_length_zero_are_no_measure_of_others():
+    """As of a node that sends the model back unchanged: later profiles are held to the first that has a length."""
+    score, clients, one = UpdateMatching(), list("abcd"), np.array([1.0, 0.0])
+    score.observe(clients, infos_of([0 * one, None, None, None], [1] * 4))
+    assert score.get_state()["first_length"] is None
+    score.observe(clients, infos_of([None, 4 * one, None, None], [1] * 4))
+    for _ in range(4):
+        score.observe(clients, infos_of([None, one, None, one], [1] * 4))
+    profiles = score.get_state()["profiles"]
+    assert profiles["b"].tolist() == profiles["d"].tolist() == [4.0, 0.0]
+    old = UpdateMatching()
+    old.set_state({**score.get_state(), "first_length": 0.0})  # as earlier versions wrote it
+    assert old.get_state()["first_length"] is None
+
+
 class FewerOfAKind(SetScore):
     """Prefers workers of the cost of which fewer have been picked."""
 
@@ -234,6 +259,19 @@ def test_a_state_with_and_one_without_a_set_score_do_not_mix(saved_with):
     before = here.get_state()
     with pytest.raises(ValueError, match=r"was saved with(out)? a set score, this is with(out)? one"):
         here.set_state(saved.get_state())
+    np.testing.assert_equal(here.get_state(), before)
+
+
+@pytest.mark.parametrize("lacks", ["profiles", "past"])
+def test_the_state_of_another_set_score_is_refused_and_changes_nothing(lacks):
+    score = UpdateMatching()
+    score.observe(["a", "b"], infos_of([np.ones(2), np.zeros(2)], [5, 5]))
+    here = BudgetSamplerConnector(BudgetSampler("odds", seed=1), set_score=score)
+    before, saved = here.get_state(), BudgetSamplerConnector(BudgetSampler("odds", seed=2), set_score=UpdateMatching())
+    state = saved.get_state()
+    del state["set_score"][lacks]
+    with pytest.raises(ValueError, match=f"of another set score than UpdateMatching: it has no '{lacks}'"):
+        here.set_state(state)
     np.testing.assert_equal(here.get_state(), before)
 
 

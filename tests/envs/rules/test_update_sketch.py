@@ -64,10 +64,18 @@ def test_a_server_makes_the_same_profile_of_the_parameters_that_a_client_sends()
     [
         ([np.zeros(3)], 1, r"shape \(2,\) before and \(3,\) after"),
         ([np.zeros(2), np.zeros(2)], 1, "1 arrays before and 2 after"),
-        ([np.full(2, np.nan)], 1, "not finite"),
+        *(([np.full(2, value)], 1, "not finite") for value in (np.nan, np.inf)),
         ([np.zeros(2)], 0, "num_samples is 0"),
     ],
 )
 def test_an_update_that_has_no_profile_is_refused(after, num_samples, message):
     with pytest.raises(ValueError, match=message):
         update_profile([np.zeros(2)], after, num_samples)
+
+
+def test_an_update_whose_sums_do_not_fit_is_refused_and_so_is_none_at_all():
+    with pytest.raises(ValueError, match="too long for float32"):
+        update_profile([np.zeros(10_000)], [np.full(10_000, 3e38)], 1)
+    for nothing in ([], [np.zeros(0)]):
+        with pytest.raises(ValueError, match="no parameters"):
+            update_profile(nothing, nothing, 1)

@@ -114,14 +114,56 @@ def test_a_profile_is_of_trained_real_numbers_alone():
     assert np.array_equal(found["a"], update_profile(np.float32([1, 2]), np.float32([2, 1]), 4))
 
 
+def of_bytes(data):
+    """An array that is none."""
+    array = Array(np.float32([1, 2]))
+    array.data = data
+    return ArrayRecord({"w": array})
+
+
+NO_ARRAYS = [of_bytes(data) for data in (b"", b"junk", b"PK\x03\x04junk", b"\x93NUMPY\x01\x00")]
+
+
 @pytest.mark.parametrize(
-    "sent", [record(w=np.float32([1, np.nan])), record(v=np.float32([1, 2])), record(w=np.float32([1])), record()]
+    "sent",
+    [
+        *(record(w=np.float32([1, np.nan])), record(v=np.float32([1, 2])), record(w=np.float32([1])), record()),
+        *NO_ARRAYS,
+    ],
 )
 def test_what_cannot_be_sketched_costs_its_client_the_profile_only(sent, caplog):
     reports = {name: ClientReport(**REPORT) for name in "ab"}
     before = record(w=np.float32([0, 0]))
     found = profiles_of({"a": reply(sent), "b": reply(record(w=np.float32([1, 1])))}, before, reports, 64)
     assert set(found) == {"b"} and "no update profile of 'a'" in caplog.text
+
+
+class OddOnce(Nodes):
+    """Client 3 sends something else after its training in round 2, to a model of many weights."""
+
+    def __init__(self, arrays):
+        super().__init__()
+        self.arrays, self.trainings = arrays, 0
+
+    def train(self, message, client):
+        reply, self.trainings = super().train(message, client), self.trainings + 1
+        weights = ArrayRecord({"w": Array(np.full(MANY, reply.content["a"]["w"].numpy()[0]))})
+        reply.content["a"] = self.arrays if client == 3 and 6 < self.trainings <= 12 else weights
+        return reply
+
+
+MANY = 10_000
+#: Of which sums do not fit into float32, although each does.
+HUGE = record(w=np.full(MANY, 3e38))
+
+
+@pytest.mark.parametrize("sent", [*NO_ARRAYS, HUGE])
+def test_no_reply_to_a_training_ends_the_run(sent):
+    strategy = BudgetedStrategy(fl.FedAvg(), matching_selector(), 9.0, learn=None)
+    start = ArrayRecord({"w": Array(np.full(MANY, 0.25))})
+    result = strategy.start(OddOnce(sent), start, num_rounds=4)
+    assert [metrics["num-selected"] for metrics in result.train_metrics_clientapp.values()] == [6, 6, 6, 6]
+    assert len(result.arrays["w"].numpy()) == MANY
 
 
 def test_without_a_selector_that_reads_them_none_are_made(monkeypatch):
