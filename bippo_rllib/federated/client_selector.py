@@ -161,7 +161,8 @@ class ClientSelector:
     def remove(self, client: Hashable) -> None:
         """Forgets a client's policy, and what it would have learned from the last round.
 
-        A client that is only away needs no removing: leave it out of the reports.
+        What it has reported stays, its record and its update profile, should it return. A client that is only away
+        needs no removing: leave it out of the reports.
 
         Raises:
             ValueError: If it has none.
@@ -172,6 +173,15 @@ class ClientSelector:
         self._parts.trainer.remove_policy(policy_id)
         if last is not None:
             last.remove(policy_id)
+
+    def forget_updates(self) -> None:
+        """Forgets all update profiles, before clients train another model, such as a real one after a simulated one.
+
+        What updates change of one model says nothing about another, even one of the same layers that starts from other
+        weights. Clients then count as the average candidate until they have trained. Policies and priors stay.
+        """
+        if self._parts.matching is not None:
+            self._parts.matching.clear()
 
     def scores(self, reports: Reports, budget_j: float) -> dict[Any, float]:
         """Returns what ``select`` would pick by: each client's score.

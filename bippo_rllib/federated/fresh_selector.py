@@ -24,7 +24,6 @@ from bippo_rllib.policies.policy_stack import PolicyStack
 from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.representativeness import Prior
-from bippo_rllib.selection.set_score import SET_WEIGHT
 from bippo_rllib.selection.update_matching import UpdateMatching
 from bippo_rllib.setting_error import did_you_mean
 
@@ -49,7 +48,7 @@ def fresh_parts(method: str, seed: int | None) -> SelectorParts:
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else _checked_seed(seed)
     selection, training = dict(settings.selection), dict(settings.training)
     prior = _taken(selection, PRIOR, "prior_")
-    sampler = {"strategy": selection.pop("sampler"), "set_weight": SET_WEIGHT} | _taken(selection, SAMPLER)
+    sampler = {"strategy": selection.pop("sampler")} | _taken(selection, SAMPLER)
     policies = PolicyStack()
     size = shared("rules.observation").OBSERVATION_SIZE
     policies.initialize(ParameterLayout(size, training.pop("hidden_size", HIDDEN_SIZE)), seed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.selection.generator import new_generator
-from bippo_rllib.selection.set_score import SetFunction, set_scores, standardised
+from bippo_rllib.selection.set_score import SET_WEIGHT, SetFunction, set_scores, standardised
 from bippo_rllib.setting_error import SettingError
 
 #: Rounding slack of the budget check. The environment and the rows use the same bound, ``budget * (1 + 1e-9)``.
@@ -53,7 +53,7 @@ class BudgetSampler:
         outside_odds: Odds of spending no more, finite and at least 0: 1 is the odds of a client with score 0.5. Used by
             ``odds`` only; 0 spends as much as fits.
         set_weight: Weight of a set score that ``select`` is given, in logits for each standard deviation. Used by
-            ``odds`` only.
+            ``odds`` only; without a set score it changes nothing.
         seed: Seed of the sampler's generator (int, sequence of ints, ``SeedSequence`` or None).
 
     Raises:
@@ -68,7 +68,7 @@ class BudgetSampler:
         epsilon_decay: float = 0.9,
         epsilon_min: float = 0.05,
         outside_odds: float = 0.0,
-        set_weight: float = 0.0,
+        set_weight: float = SET_WEIGHT,
         seed: int | Sequence[int] | np.random.SeedSequence | None = None,
     ) -> None:
         if strategy not in STRATEGIES:

@@ -61,6 +61,10 @@ class UpdateMatching(SetScore):
             raise ValueError(f"memory is {memory}; it must be at least 0 and below 1")
         self.key, self.size_key, self.length_penalty = key, size_key, float(length_penalty)
         self.memory = float(memory)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all profiles and what was trained, as for another model, whose updates are not to be compared."""
         #: What earlier rounds trained: the sum of profiles times sizes, and that of sizes.
         self._past: tuple[np.ndarray, float] = np.zeros(0), 0.0
         self._profiles: dict[str, np.ndarray] = {}

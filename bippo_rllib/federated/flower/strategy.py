@@ -101,7 +101,8 @@ class BudgetedStrategy(Strategy):
     ) -> Result:
         """Runs Flower's ``Strategy.start``; after ``load``, its rounds from the one on that was not complete.
 
-        Of an earlier run only the selector, the batteries and the inner strategy remember anything.
+        Of an earlier run only the selector, the batteries and the inner strategy remember anything, and the selector no
+        update profiles, which are of another model.
 
         Args:
             grid: The nodes.
@@ -125,6 +126,8 @@ class BudgetedStrategy(Strategy):
         state = self._checkpoints.start(initial_arrays)
         run = self._run = Running(evaluations, state, state.last_round)
         evaluations.latest = state.latest
+        if not state.last_round:
+            self.selector.forget_updates()
         left = max(0, num_rounds - state.last_round)
         shifted = (
             None if evaluate_fn is None else lambda number, arrays: evaluate_fn(run.rounds_before + number, arrays)

@@ -68,6 +68,31 @@ def shapley(weights, before):
     return {name: total / len(orders) for name, total in sums.items()}
 
 
+def test_a_new_run_is_of_another_model_whose_updates_are_not_compared_with_earlier_ones(tmp_path, monkeypatch):
+    strategy = BudgetedStrategy(fl.FedAvg(), matching_selector(), 4.0)
+    run(strategy, Nodes(), rounds=3)
+    strategy.save(tmp_path / "run")
+    again = BudgetedStrategy(fl.FedAvg(), matching_selector(), 4.0)
+    again.load(tmp_path / "run")
+    seen = [note_profiles(each, monkeypatch) for each in (strategy, again)]
+    run(strategy, Nodes(), rounds=1)
+    run(again, Nodes(), rounds=4)
+    assert seen[0][0] == {} and seen[1][0] != {}
+    assert strategy.selector.policy_ids == again.selector.policy_ids
+
+
+def note_profiles(strategy, monkeypatch):
+    """Notes the profiles that a selector has when it begins to select."""
+    seen, select = [], strategy.selector.select
+
+    def noting(*args, **kwargs):
+        seen.append(dict(strategy.selector._parts.matching.get_state()["profiles"]))
+        return select(*args, **kwargs)
+
+    monkeypatch.setattr(strategy.selector, "select", noting)
+    return seen
+
+
 class AwayOnce(Nodes):
     """Client 1 does not evaluate the model after round 1."""
 
