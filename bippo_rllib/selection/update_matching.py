@@ -22,8 +22,8 @@ class UpdateMatching(SetScore):
 
         2 <m, t> - length_penalty * |m|**2
 
-    with ``m`` the mean profile of S, i and what earlier rounds trained, weighted by data size, and ``t`` the mean
-    profile of all live clients. A round counts ``memory`` times as much as the next one, so that clients are preferred
+    with ``m`` the mean profile of S, i and what earlier rounds trained, and ``t`` that of all live clients, both weighted
+    by data size, as models are averaged. A round counts ``memory`` times as much as the next one, so that clients are preferred
     whose updates the last rounds lacked; a round that trained all clients lacked nothing and clears the memory. At
     ``length_penalty`` 1 the score is, up to a constant, minus the squared distance of ``m`` from ``t``: clients whose
     updates cancel each other's bias are picked together, without knowing their labels. Below 1 long updates are
@@ -189,7 +189,9 @@ class UpdateMatching(SetScore):
         flat = [nothing, *(nothing if row is None else row for row in rows)]
         profiles = np.concatenate(flat)[width:].reshape(len(rows), width)
         self._sizes = sizes
-        self._target = profiles[self._known].mean(axis=0) if self._known.any() else nothing
+        of_known = np.where(self._known, sizes, 0.0)
+        largest = of_known.max(initial=0.0)  # by which shares are exactly 1 where sizes are alike
+        self._target = np.average(profiles, axis=0, weights=of_known / largest) if largest else nothing
         self._weighted = profiles * sizes[:, None]
         self._gathered = np.empty_like(self._weighted)
         self._of_each = np.stack([sizes, self._weighted @ self._target, np.square(self._weighted).sum(axis=1)])

@@ -67,10 +67,22 @@ def test_a_set_is_scored_by_its_mean_update_beside_everybodys(seed, number, widt
     score.observe([f"c{i}" for i in range(number)], infos_of(profiles, sizes))
     chosen = rng.permutation(number)[: rng.integers(0, number)].tolist()
     candidates = np.array([i for i in range(number) if i not in chosen])
-    target = profiles.mean(axis=0)
+    target = np.average(profiles, axis=0, weights=sizes)
     for value, i in zip(score(chosen, candidates), candidates, strict=True):
         mean = np.average(profiles[[*chosen, i]], axis=0, weights=sizes[[*chosen, i]])
         assert value == pytest.approx(2 * mean @ target - penalty * mean @ mean, abs=1e-9)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9))
+def test_no_set_matches_everybody_better_than_everybody(seed, number):
+    rng = np.random.default_rng(seed)
+    profiles, sizes = rng.normal(size=(number, 4)), rng.integers(1, 1000, number)
+    score = UpdateMatching(length_penalty=1.0)  # up to a constant, minus the squared distance
+    score.observe([f"c{i}" for i in range(number)], infos_of(profiles, sizes))
+    order = rng.permutation(number).tolist()
+    (everybody,) = score(order[:-1], np.array(order[-1:]))
+    for picked in range(number - 1):
+        assert score(order[:picked], np.array(order[picked : picked + 1])) <= everybody + 1e-9
 
 
 @given(st.integers(0, 10**6), st.floats(0.0, 0.99))
@@ -91,7 +103,7 @@ def test_what_earlier_rounds_trained_counts_less_with_every_round(seed, memory):
         parts += [profiles[i] for i in trained]
         weights += [factor * sizes[i] for i in trained]
     mean = np.average(parts, axis=0, weights=weights)
-    expected = 2 * mean @ profiles.mean(axis=0) - 0.5 * mean @ mean
+    expected = 2 * mean @ np.average(profiles, axis=0, weights=sizes) - 0.5 * mean @ mean
     assert score([], np.array([0])) == pytest.approx([expected], abs=1e-9)
     restored = UpdateMatching(memory=memory)
     restored.set_state(score.get_state())
