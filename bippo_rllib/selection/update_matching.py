@@ -22,12 +22,12 @@ class UpdateMatching(SetScore):
 
         2 <m, t> - length_penalty * |m|**2
 
-    with ``m`` the mean profile of S, i and what earlier rounds trained, and ``t`` that of all live clients, both weighted
-    by data size, as models are averaged. A round counts ``memory`` times as much as the next one, so that clients are preferred
-    whose updates the last rounds lacked; a round that trained all clients lacked nothing and clears the memory. At
-    ``length_penalty`` 1 the score is, up to a constant, minus the squared distance of ``m`` from ``t``: clients whose
-    updates cancel each other's bias are picked together, without knowing their labels. Below 1 long updates are
-    penalised less, since wrong labels make short ones.
+    with ``m`` the mean profile of S, i and what earlier rounds trained, and ``t`` that of all live clients that have
+    one, both weighted by data size, as models are averaged. A round counts ``memory`` times as much as the next one, so
+    that clients are preferred whose updates the last rounds lacked; a round that trained all clients lacked nothing and
+    clears the memory. At ``length_penalty`` 1 the score is, up to a constant, minus the squared distance of ``m`` from
+    ``t``: clients whose updates cancel each other's bias are picked together, without knowing their labels. Below 1
+    long updates are penalised less, since wrong labels make short ones.
 
     Updates get shorter as training goes on. A new profile is scaled by the median length of the first profiles over the
     median length of the last ``RECENT`` updates, so that old and new ones can be compared; before there are ``FEWEST``

@@ -29,7 +29,7 @@ def without_prior() -> BippoConfig:
 
 
 def learning_alone() -> BippoConfig:
-    """Neither prior nor odds: each client is paid for its own effect, without a critic."""
+    """Neither prior nor odds: each client is rewarded for its own effect, without a critic."""
     return without_odds().selection(prior_weight=0.0)
 
 
