@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from experiments.methods import privileged_information
 from experiments.report.merged import read_results
 
 
@@ -40,7 +41,8 @@ def draw(table: pd.DataFrame, file: Path, baseline: str) -> None:
         color = "white" if abs(gain) > 0.1 else "black"
         axes.text(column, row, f"{gain:+.3f}", ha="center", va="center", size=8, color=color)
     axes.set_xticks(range(table.shape[1]), table.columns, rotation=35, ha="right")
-    axes.set_yticks(range(table.shape[0]), table.index)
+    marked = [f"{method} (privileged)" if privileged_information(method) else method for method in table.index]
+    axes.set_yticks(range(table.shape[0]), marked)
     axes.set_title(f"mean accuracy less that of {baseline}")
     figure.savefig(file, dpi=150)
 
