@@ -20,10 +20,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.results.columns import Column, completed, problem_of_columns
 from experiments.results.files import atomic_write
 from experiments.results.row_schema import COLUMN_NAMES, COLUMNS
 from experiments.results.rows import read_table
+from experiments.results.table_checks import Column, completed, problem_of_columns
 
 ROUNDS_FILE, CLIENTS_FILE = "rounds.parquet", "clients.parquet"
 STUDY = Column("study", "name of the study", pa.string())

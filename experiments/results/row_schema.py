@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from experiments.results.columns import MOST_CLIENTS, Column
+from experiments.results.table_checks import MOST_CLIENTS, Column
 
 _text = partial(Column, dtype=pa.string())
 _whole = partial(Column, dtype=pa.int64())

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from envs.checks import first_line, printable
 from envs.rules.budget import fits
-from experiments.results.columns import completed, problem_of_clients, problem_of_columns, problem_of_one_trial
 from experiments.results.files import atomic_write, files_named
 from experiments.results.row_schema import COLUMNS, OF_THE_TRIAL, SCHEMA
+from experiments.results.table_checks import completed, problem_of_clients, problem_of_columns, problem_of_one_trial
 
 ROWS_FILE = "rows.parquet"
 #: Rounds over which accuracy is averaged where one round's swings too much: for a target, and to compare settings.

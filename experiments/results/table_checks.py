@@ -1,4 +1,4 @@
-"""The columns of files of rows, and checks of a table that should have them."""
+"""What a column of a file of rows may hold, and checks of a table that should have such columns."""
 
 from __future__ import annotations
 
