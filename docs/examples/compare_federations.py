@@ -59,10 +59,9 @@ def main() -> None:
         name, _, studies = text.rpartition("=")
         federations[name or studies] = [Path(study) for study in studies.split(",")]
     try:
-        table = gains(federations, options.baseline)
-    except ValueError as problem:
+        draw(gains(federations, options.baseline), options.figure, options.baseline)
+    except (OSError, ValueError) as problem:
         parser.error(str(problem))
-    draw(table, options.figure, options.baseline)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,13 @@ def test_methods_are_compared_over_the_federations_on_which_each_was_run(monkeyp
     monkeypatch.setattr("sys.argv", ["compare", str(file), f"right={ROOT / right}", f"{ROOT / wrong}"])
     compare.main()
     assert file.stat().st_size > 1000
-    monkeypatch.setattr("sys.argv", ["compare", str(file), f"{ROOT / right}", "--baseline", "cyclic"])
-    with pytest.raises(SystemExit):
-        compare.main()
-    assert "error: cyclic was not run on every federation; bippo" in capsys.readouterr().err
+    for arguments, message in (
+        ([str(file), f"{ROOT / right}", "--baseline", "cyclic"], "cyclic was not run on every federation; bippo"),
+        ([str(file), f"{ROOT / right}-nowhere"], "-nowhere"),
+        ([str(tmp_path / "gains.xyz"), f"{ROOT / right}"], "'xyz' is not supported"),
+        ([str(tmp_path / "nowhere" / "gains.png"), f"{ROOT / right}"], "nowhere"),
+    ):
+        monkeypatch.setattr("sys.argv", ["compare", *arguments])
+        with pytest.raises(SystemExit):
+            compare.main()
+        assert message in capsys.readouterr().err.splitlines()[-1]
