@@ -1,6 +1,4 @@
-r"""`bippo-r` and `bippo-s` without their parts, as methods of a study.
-
-`docs/results.md` has what those of `bippo-r` reach.
+r"""`bippo-r` and `bippo-s` without their parts, as methods of a study; `docs/results.md` has what they reach.
 
 From this folder:
 
