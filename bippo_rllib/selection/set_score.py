@@ -61,8 +61,17 @@ class SetScore(ABC):
         """Returns the state to keep from round to round, as plain Python and NumPy values; empty by default."""
         return {}
 
-    def set_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027
-        """Restores a ``state`` that ``get_state`` returned."""
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores a ``state`` that ``get_state`` returned; a subclass that overrides one overrides both.
+
+        Raises:
+            ValueError: If there is something to restore and the subclass restores nothing.
+        """
+        if state:
+            raise ValueError(
+                f"the state holds {', '.join(sorted(map(str, state)))}, but {type(self).__name__} restores nothing; "
+                "use the set score that the state was saved with, or override set_state beside get_state"
+            )
 
 
 def set_scores(score: SetFunction, chosen: Sequence[int], candidates: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from toy_envs import Workers
 
 import envs
 from bippo_rllib import BippoConfig, BudgetSampler, BudgetSamplerConnector, SetScore
+from bippo_rllib.baselines.label_balance import LabelBalance
 from bippo_rllib.selection.set_score import standardised
 from bippo_rllib.selection.update_matching import UpdateMatching
 from experiments.methods import METHODS
@@ -285,6 +286,16 @@ def test_the_state_of_another_set_score_is_refused_and_changes_nothing(lacks):
     with pytest.raises(ValueError, match=f"of another set score than UpdateMatching: it has no '{lacks}'"):
         here.set_state(state)
     np.testing.assert_equal(here.get_state(), before)
+
+
+def test_a_set_score_that_restores_nothing_refuses_a_state_of_another_one():
+    saved = BudgetSamplerConnector(BudgetSampler("odds", seed=2), set_score=UpdateMatching())
+    here = BudgetSamplerConnector(BudgetSampler("odds", seed=1), set_score=LabelBalance())
+    before = here.get_state()
+    with pytest.raises(ValueError, match=r"holds .*profiles.*, but LabelBalance restores nothing; use the set score"):
+        here.set_state(saved.get_state())
+    np.testing.assert_equal(here.get_state(), before)
+    here.set_state(before)  # its own, which is empty
 
 
 def test_other_strategies_and_wrong_arguments_are_refused():
