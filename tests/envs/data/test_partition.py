@@ -228,4 +228,6 @@ def test_infeasible_requests_are_refused_with_the_numbers_and_what_helps(kind, l
 
 
 def test_the_advice_of_22_percent_fits():
-    make_partition("paper", FEW, TEST, 10, [39] * 20, [10] * 20)
+    partition = make_partition("paper", FEW, TEST, 10, [39] * 20, [10] * 20)
+    check_disjoint(partition, FEW)
+    assert [len(part) for part in partition.train] == [39] * 20
