@@ -47,7 +47,6 @@ METHOD_SETTINGS: Mapping[str, MethodSettings] = MappingProxyType(
         "bippo-s": MethodSettings(
             {
                 "sampler": "odds",
-                "outside_odds": 1.0,
                 "prior_weight": 4.0,
                 "prior_gain": 2.0,
                 "prior_only_lowers": True,

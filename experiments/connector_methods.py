@@ -114,7 +114,7 @@ class BanditConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.selection(sampler="odds", outside_odds=1.0, set_score=UpdateMatching)
+        self.selection(sampler="odds", set_score=UpdateMatching)
         self.selection(prior_weight=4.0, prior_only_lowers=True, prior_standardised=False)
 
     def new_connector(self, env: FederatedRounds) -> BanditSuggestions:

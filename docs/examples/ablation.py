@@ -6,7 +6,7 @@ From this folder:
         ablation:without_odds ablation:without_prior ablation:learning_alone ablation:prior_alone
     bippo tune --set env.reward=shapley env.update_profile_size=64 --methods \
         ablation:s_without_set_score ablation:s_without_memory ablation:s_without_prior ablation:s_standardised \
-        ablation:s_without_learning ablation:s_set_score_alone ablation:s_raising
+        ablation:s_with_outside_option ablation:s_without_learning ablation:s_set_score_alone ablation:s_raising
 """
 
 import functools
@@ -54,6 +54,11 @@ def s_standardised() -> BippoConfig:
 def s_without_prior() -> BippoConfig:
     """Scores are the policies' suggestions with `bippo-s`'s gain, at most one half."""
     return METHODS["bippo-s"].make_config().selection(prior_weight=1e-9)  # 0 would drop gain and bound too
+
+
+def s_with_outside_option() -> BippoConfig:
+    """A round may end before the budget does, as `bippo-r`'s."""
+    return METHODS["bippo-s"].make_config().selection(outside_odds=1.0)
 
 
 def s_without_learning() -> BippoConfig:

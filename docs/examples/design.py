@@ -1,4 +1,4 @@
-r"""How the numbers of `bippo-r` were chosen: its reward and prior with other settings of learning and selection.
+r"""How the numbers of `bippo-r` and `bippo-s` were chosen: each with other settings of learning and selection.
 
 `docs/algorithm.md` has what they reach. From this folder:
 
@@ -6,6 +6,8 @@ r"""How the numbers of `bippo-r` were chosen: its reward and prior with other se
         design:with_critic design:slow design:slow_single design:pairs design:entropy_pairs \
         design:entropy design:more_entropy design:odds_alone
     bippo tune --scenario digits-noisy --methods design:team design:team_odds
+    bippo tune --set env.reward=shapley env.update_profile_size=64 --methods \
+        design:s_outside_option design:s_higher_gain
 """
 
 from typing import Any
@@ -68,3 +70,13 @@ def more_entropy() -> BippoConfig:
 def odds_alone() -> BippoConfig:
     """`bippo-r` without its entropy bonus."""
     return _bippo_r(outside_odds=1.0)
+
+
+def s_outside_option() -> BippoConfig:
+    """`bippo-s` with `bippo-r`'s outside option, as it was at first."""
+    return METHODS["bippo-s"].make_config().selection(outside_odds=1.0)
+
+
+def s_higher_gain() -> BippoConfig:
+    """What policies have learned counts for more."""
+    return METHODS["bippo-s"].make_config().selection(prior_gain=3.0)
