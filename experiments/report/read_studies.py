@@ -62,14 +62,11 @@ def read_studies(folder: Path) -> list[FinishedStudy]:
 
 def _collected(folder: Path, only: str | None = None) -> list[FinishedStudy]:
     """Returns the studies of a collection, or the named one."""
-    studies = read_collection(folder)
-    if only is not None:
-        studies = {only: look_up(f"study in {folder}", only, studies)}
     return [
         FinishedStudy(
             folder / name, study.rows, parse_run_info(json.dumps(study.record), f"the record of {folder / name}")
         )
-        for name, study in studies.items()
+        for name, study in read_collection(folder, only).items()
     ]
 
 

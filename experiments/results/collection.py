@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.results.files import atomic_write
+from experiments.results.naming import look_up
 from experiments.results.row_schema import COLUMN_NAMES, COLUMNS
 from experiments.results.rows import read_table
 from experiments.results.table_checks import Column, completed, problem_of_columns
@@ -71,10 +72,14 @@ def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: 
     schema = pa.schema([column.field() for column in columns])
     # NaN, which pandas takes for a missing value, is one only where a column may be null.
     arrays = [pa.array(frame[c.name].to_numpy(), c.dtype, from_pandas=c.may_be_null) for c in columns]
+    table = pa.Table.from_arrays(arrays, schema=schema)
     # Without Arrow's copy of the schema, which would hold the records a second time.
     options = {"compression": "zstd", "compression_level": 15, "store_schema": False}
     with atomic_write(path) as unfinished, pq.ParquetWriter(unfinished, schema, **options) as writer:
-        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        # Rows of clients are many: a study can be read without the others'.
+        lengths = frame.groupby("study", sort=False).size() if path.name == CLIENTS_FILE else [len(frame)]
+        for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+            writer.write_table(table.slice(end - length, length))
         writer.add_key_value_metadata({_ATTRS: json.dumps(attrs, ensure_ascii=False)})
 
 
@@ -112,14 +117,20 @@ def is_collection(folder: Path) -> bool:
     return (folder / ROUNDS_FILE).is_file()
 
 
-def read_collection(folder: Path) -> dict[str, CollectedStudy]:
+def read_collection(folder: Path, only: str | None = None) -> dict[str, CollectedStudy]:
     """Returns the studies by their names.
 
+    Args:
+        folder: Of the collection.
+        only: Name of the one study to read; all by default.
+
     Raises:
-        ValueError: If the files cannot be read or contradict each other, in one line.
+        ValueError: If the files cannot be read or contradict each other, or there is no such study, in one line.
     """
+    if only is not None and (known := _records(folder / ROUNDS_FILE)):
+        look_up(f"study in {folder}", only, known)
     rounds, clients = (
-        _read(folder / name, columns)
+        _read(folder / name, columns, only)
         for name, columns in ((ROUNDS_FILE, ROUND_COLUMNS), (CLIENTS_FILE, CLIENT_COLUMNS))
     )
     if not rounds.loc[rounds.index.repeat(rounds["num_clients"]), _KEY].reset_index(drop=True).equals(clients[_KEY]):
@@ -132,9 +143,18 @@ def read_collection(folder: Path) -> dict[str, CollectedStudy]:
     }
 
 
-def _read(path: Path, columns: tuple[Column, ...]) -> pd.DataFrame:
+def _records(path: Path) -> dict[str, Any]:
+    """Returns the run.json of each study; none where the file cannot be read, which reading it names."""
     try:
-        table = read_table(path)
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return {}
+    return json.loads(metadata.get(_ATTRS, b"{}")).get("studies", {})
+
+
+def _read(path: Path, columns: tuple[Column, ...], only: str | None) -> pd.DataFrame:
+    try:
+        table = read_table(path, filters=None if only is None else [(STUDY.name, "=", only)])
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is no readable Parquet file: {error}") from None
     if problem := problem_of_columns(table, columns):

@@ -75,8 +75,10 @@ class RowWriter:
         self._written_at = time.monotonic()
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Reads one trial's rows, all columns or the named ones.
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, filters: Sequence[tuple[str, str, Any]] | None = None
+) -> pa.Table:
+    """Reads a table, such as one trial's rows: all columns or the named ones, all rows or those that ``filters`` keep.
 
     Raises:
         OSError: If there is no such file.
@@ -86,7 +88,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         raise ValueError("not a file")
     try:
         # A trial's folder may hold an equals sign.
-        table = pq.read_table(path, columns=columns, partitioning=None)
+        table = pq.read_table(path, columns=columns, partitioning=None, filters=filters)
         table.validate(full=True)
     except FileNotFoundError:
         raise

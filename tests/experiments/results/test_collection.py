@@ -135,7 +135,20 @@ def test_damaged_files_are_refused_in_one_line(
 ) -> None:
     folder = _collected(tmp_path)
     damage(folder / name)
-    capsys.readouterr()
-    assert command.main([str(folder), "--output", str(tmp_path / "out")]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and str(folder) in line
+    for reported in (folder, folder / "second"):
+        capsys.readouterr()
+        assert command.main([str(reported), "--output", str(tmp_path / "out")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ") and str(folder) in line
+
+
+def test_a_study_is_read_without_the_rows_of_others(tmp_path: Path) -> None:
+    folder = _collected(tmp_path)
+    every = read_collection(folder)
+    for name, study in every.items():
+        ((found, alone),) = read_collection(folder, name).items()
+        assert found == name and alone.record == study.record
+        pd.testing.assert_frame_equal(alone.rows, study.rows)
+    clients = pq.ParquetFile(folder / CLIENTS_FILE)
+    groups = [clients.read_row_group(number, ["study"])["study"].unique() for number in range(clients.num_row_groups)]
+    assert [group.to_pylist() for group in groups] == [["first"], ["second"]]
