@@ -35,7 +35,7 @@ from experiments.study.settings import ENV_PREFIX, parse_settings, with_absolute
 from experiments.study.study import Study, Trial, study_name
 from experiments.study.transfer import find_sources
 
-_DEFAULT_METHODS = ("bippo-r", "bippo", "fedavg")
+_DEFAULT_METHODS = ("bippo-s", "bippo", "fedavg")
 _TUNED = ("bippo",)
 _DEFAULT_SAMPLES = 8
 #: An argument that takes several values and may be given more than once.

@@ -9,11 +9,11 @@ accurate each method gets and what it spends.
 EPILOG = """\
 examples:
   bippo tune
-      20 clients on scikit-learn's digits, bippo-r, bippo and fedavg, seeds 7,
+      20 clients on scikit-learn's digits, bippo-s, bippo and fedavg, seeds 7,
       28, 42; minutes on 2 cores
   bippo tune --scenario fashion-mnist --data-dir DIR --methods bippo fedavg
       the paper's data, 200 rounds; hours on 2 cores
-  bippo tune --seeds 1-10 --methods bippo-r,fedavg
+  bippo tune --seeds 1-10 --methods bippo-s,fedavg
       ten seeds; lists may be separated by commas as well
   bippo tune --set lr=0.0005 epsilon_decay=0.95 env.budget_share=0.2
       other settings: keys of BippoConfig.training, or env. and a field of

@@ -215,7 +215,7 @@ def study_for(arguments: str) -> Study:
 
 def test_the_default_study() -> None:
     study = study_for("")
-    assert (study.scenario.name, study.methods, study.seeds) == ("digits", ("bippo-r", "bippo", "fedavg"), (7, 28, 42))
+    assert (study.scenario.name, study.methods, study.seeds) == ("digits", ("bippo-s", "bippo", "fedavg"), (7, 28, 42))
     assert (len(study.trials), study.rounds) == (9, study.scenario.rounds)
     assert study.results_dir.parent == Path.cwd() / "results" and study.results_dir.name.startswith("digits-2")
 
