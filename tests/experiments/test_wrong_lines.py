@@ -68,7 +68,7 @@ FOLLOWED = [
         r"(dirichlet_over_\w+).*MODULE:NAME",
         "tune --set env.partition={} env.alpha=0.3",
     ),
-    ("tune --set env.reward=leave_one", r"(leave_one_out).*MODULE:NAME", "tune --set env.reward={}"),
+    ("tune --set env.reward=shaply", r"(shapley).*MODULE:NAME", "tune --set env.reward={}"),
     ("tune --set env.reward=ending:Second", r"such as (--methods \w+ \w+)", "tune {} --set env.reward=ending:Second"),
     ("tune --set env.alpha=0.1", r"alpha .*(dirichlet_over_clients)", "tune --set env.alpha=0.1 env.partition={}"),
     ("tune --set env.partition=dirichlet", r"(dirichlet_over_labels)", "tune --set env.partition={}"),
