@@ -20,6 +20,7 @@ from bippo_rllib.baselines.norm_filter import NormFilter
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.baselines.rule import Rule
 from bippo_rllib.baselines.rule_connector import RuleConnector
+from bippo_rllib.method_settings import METHOD_SETTINGS
 from bippo_rllib.policies.agents import environment_in, policy_of
 from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.prior import RepresentativenessPrior
@@ -114,8 +115,8 @@ class BanditConfig(SelectorConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
-        self.selection(sampler="odds", set_score=UpdateMatching)
-        self.selection(prior_weight=4.0, prior_only_lowers=True, prior_standardised=False)
+        # Its logits have a gain of their own.
+        self.selection(**{**METHOD_SETTINGS["bippo-s"].selection, "prior_gain": 1.0}, set_score=UpdateMatching)
 
     def new_connector(self, env: FederatedRounds) -> BanditSuggestions:
         """Returns suggestions from rewards."""

@@ -7,7 +7,7 @@ r"""How the numbers of `bippo-r` and `bippo-s` were chosen: each with other sett
         design:entropy design:more_entropy design:odds_alone
     bippo tune --scenario digits-noisy --methods design:team design:team_odds
     bippo tune --set env.reward=shapley env.update_profile_size=64 --methods \
-        design:s_outside_option design:s_higher_gain
+        ablation:s_with_outside_option design:s_higher_gain
 """
 
 from typing import Any
@@ -72,11 +72,6 @@ def odds_alone() -> BippoConfig:
     return _bippo_r(outside_odds=1.0)
 
 
-def s_outside_option() -> BippoConfig:
-    """`bippo-s` with `bippo-r`'s outside option, as it was at first."""
-    return METHODS["bippo-s"].make_config().selection(outside_odds=1.0)
-
-
 def s_higher_gain() -> BippoConfig:
-    """What policies have learned counts for more."""
+    """`bippo-s`, where what policies have learned counts for more."""
     return METHODS["bippo-s"].make_config().selection(prior_gain=3.0)

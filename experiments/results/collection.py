@@ -146,10 +146,13 @@ def read_collection(folder: Path, only: str | None = None) -> dict[str, Collecte
 def _records(path: Path) -> dict[str, Any]:
     """Returns the run.json of each study; none where the file cannot be read, which reading it names."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        return _attrs(pq.read_schema(path)).get("studies", {})
     except (OSError, pa.ArrowException):
         return {}
-    return json.loads(metadata.get(_ATTRS, b"{}")).get("studies", {})
+
+
+def _attrs(schema: pa.Schema) -> dict[str, Any]:
+    return json.loads((schema.metadata or {}).get(_ATTRS, b"{}"))
 
 
 def _read(path: Path, columns: tuple[Column, ...], only: str | None) -> pd.DataFrame:
@@ -160,7 +163,7 @@ def _read(path: Path, columns: tuple[Column, ...], only: str | None) -> pd.DataF
     if problem := problem_of_columns(table, columns):
         raise ValueError(f"{path} is no file of collected studies, {problem.removeprefix('which ')}")
     frame = completed(table, columns).replace_schema_metadata(None).to_pandas()
-    frame.attrs = json.loads((table.schema.metadata or {}).get(_ATTRS, b"{}"))
+    frame.attrs = _attrs(table.schema)
     return frame
 
 
