@@ -9,7 +9,7 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo.ppo import PPOConfig
 
-from bippo_rllib.fields import BOOLEAN, PPO_FIELDS, PPO_OPTIONAL, Field, real
+from bippo_rllib.fields import BOOLEAN, PPO_FIELDS, PPO_OPTIONAL, TEXT, Field, real
 from bippo_rllib.rllib_settings import ALSO_FINE, CHANGEABLE, CHANGED_IN_EVALUATION, HONOURED_ON_EPISODES, REASONS
 from bippo_rllib.runners.base_env_runner import BaseEnvRunner
 from bippo_rllib.runners.env_runner import BippoEnvRunner
@@ -84,11 +84,13 @@ _FIELDS = {
     "prior_gain": real(0.0),
     "set_weight": real(),
     **dict.fromkeys(("highest_first", "prior_only_lowers", "prior_standardised"), BOOLEAN),
+    **dict.fromkeys(("cost_key", "budget_key", "failed_key", "dropped_key"), TEXT),
+    **dict.fromkeys(("score_key", "size_key", "prior_key"), TEXT),
     **dict.fromkeys(("policy_batch_size", "hidden_size", "num_epochs", "candidates"), _COUNT),
 }
 _LARGEST_SEED = 2**32 - 1 - 1_000_000
 #: None turns these off.
-_OPTIONAL = (*PPO_OPTIONAL, "candidates")
+_OPTIONAL = (*PPO_OPTIONAL, "candidates", "score_key")
 #: What turns a part of the selection on -> settings that have no effect without it.
 _NEEDS = {
     "score_key": ("highest_first", "candidates", "size_key"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
-from bippo_rllib.selection.info_entry import entry
+from bippo_rllib.selection.info_entry import entry, is_number
 
 
 class Rule(ABC):
@@ -102,6 +103,8 @@ def numbers(
             continue
         if value is None:
             raise ValueError(f"the info of {client!r} has no number under {key!r}, which {needs}")
+        if not is_number(value):
+            raise ValueError(f"the info of {client!r} has {key!r} = {reprlib.repr(value)}; it must be a number")
         values[i] = value
         if not np.isfinite(values[i]):
             raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")

@@ -109,20 +109,25 @@ class BudgetSamplerConnector(ConnectorV2):
 
         Raises:
             ValueError: If only one of state and connector has a set score, or the set score cannot take its part.
-                The sampler is unchanged then.
+                Nothing is changed then.
         """
         if not state:
             return
         if (SET_SCORE in state) != (self.set_score is not None):
             saved, here = ("with", "without") if SET_SCORE in state else ("without", "with")
             raise ValueError(f"the state was saved {saved} a set score, this is {here} one; use the same set_score")
-        if self.set_score is not None:
-            try:
-                self.set_score.set_state(state[SET_SCORE])
-            except LookupError as error:
-                name = type(self.set_score).__name__
-                raise ValueError(f"the state is of another set score than {name}: it has no {error}") from error
+        before = self.sampler.get_state()
         self.sampler.set_state(dict(state))
+        if self.set_score is None:
+            return
+        try:
+            self.set_score.set_state(state[SET_SCORE])
+        except Exception as error:
+            self.sampler.set_state(before)
+            if not isinstance(error, LookupError):
+                raise
+            name = type(self.set_score).__name__
+            raise ValueError(f"the state is of another set score than {name}: it has no {error}") from error
 
     def _costs_and_budget(self, infos: Mapping[str, Mapping[str, Any]], agents: list[str]) -> tuple[np.ndarray, float]:
         costs = info_values(infos, agents, self._cost_key, "BippoConfig.info_keys(cost=...)")

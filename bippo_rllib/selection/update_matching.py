@@ -102,13 +102,12 @@ class UpdateMatching(SetScore):
         past, past_size = self._past
         base = self._weighted[list(chosen)].sum(axis=0) + past
         number = self._sizes[[i for i in chosen if self._known[i]]].sum() + past_size
-        sizes, along, squared = self._of_each.take(candidates, axis=1)
-        # Gathered into memory that is there: a fresh array of this size costs more than the product.
-        weighted = np.take(self._weighted, candidates, axis=0, out=self._gathered[: len(candidates)], mode="clip")
-        together = number + sizes
-        score = 2.0 * ((base @ self._target + along) / together)
-        score -= self.length_penalty * ((base @ base + 2.0 * (weighted @ base) + squared) / together**2)
-        return score if self._known.all() else np.where(self._known[candidates], score, np.nan)
+        # Scores of all clients, since to gather the candidates' profiles costs more than to multiply all.
+        together = number + self._sizes
+        score = 2.0 * ((base @ self._target + self._along) / together)
+        score -= self.length_penalty * ((base @ base + 2.0 * (self._weighted @ base) + self._squared) / together**2)
+        score[~self._known] = np.nan
+        return score.take(candidates)
 
     def get_state(self) -> dict[str, Any]:
         """Returns all profiles, the lengths that scale new ones, and what earlier rounds trained."""
@@ -193,5 +192,5 @@ class UpdateMatching(SetScore):
         largest = of_known.max(initial=0.0)  # by which shares are exactly 1 where sizes are alike
         self._target = np.average(profiles, axis=0, weights=of_known / largest) if largest else nothing
         self._weighted = profiles * sizes[:, None]
-        self._gathered = np.empty_like(self._weighted)
-        self._of_each = np.stack([sizes, self._weighted @ self._target, np.square(self._weighted).sum(axis=1)])
+        self._along = self._weighted @ self._target
+        self._squared = np.square(self._weighted).sum(axis=1)

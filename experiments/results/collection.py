@@ -64,22 +64,22 @@ def write_collection(folder: Path, studies: Mapping[str, CollectedStudy]) -> Non
     rows = pd.concat([study.rows.assign(study=name) for name, study in studies.items()], ignore_index=True)
     records = {"studies": {name: study.record for name, study in studies.items()}}
     folder.mkdir(parents=True, exist_ok=True)
-    _write(rows, ROUND_COLUMNS, folder / ROUNDS_FILE, records)
-    _write(by_client(rows, _KEY), CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
+    _write([rows], ROUND_COLUMNS, folder / ROUNDS_FILE, records)
+    # Rows of clients are many: a study can be read without the others'.
+    clients = [of_study for _, of_study in by_client(rows, _KEY).groupby("study", sort=False)]
+    _write(clients, CLIENT_COLUMNS, folder / CLIENTS_FILE, {})
 
 
-def _write(frame: pd.DataFrame, columns: tuple[Column, ...], path: Path, attrs: Mapping[str, Any]) -> None:
+def _write(groups: Sequence[pd.DataFrame], columns: tuple[Column, ...], path: Path, attrs: Mapping[str, Any]) -> None:
+    """Writes each of ``groups`` as a row group, which can be read without the others."""
     schema = pa.schema([column.field() for column in columns])
-    # NaN, which pandas takes for a missing value, is one only where a column may be null.
-    arrays = [pa.array(frame[c.name].to_numpy(), c.dtype, from_pandas=c.may_be_null) for c in columns]
-    table = pa.Table.from_arrays(arrays, schema=schema)
     # Without Arrow's copy of the schema, which would hold the records a second time.
     options = {"compression": "zstd", "compression_level": 15, "store_schema": False}
     with atomic_write(path) as unfinished, pq.ParquetWriter(unfinished, schema, **options) as writer:
-        # Rows of clients are many: a study can be read without the others'.
-        lengths = frame.groupby("study", sort=False).size() if path.name == CLIENTS_FILE else [len(frame)]
-        for end, length in zip(np.cumsum(lengths), lengths, strict=True):
-            writer.write_table(table.slice(end - length, length))
+        for frame in groups:
+            # NaN, which pandas takes for a missing value, is one only where a column may be null.
+            arrays = [pa.array(frame[c.name].to_numpy(), c.dtype, from_pandas=c.may_be_null) for c in columns]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
         writer.add_key_value_metadata({_ATTRS: json.dumps(attrs, ensure_ascii=False)})
 
 

@@ -148,6 +148,20 @@ def test_a_client_without_a_profile_is_neither_preferred_nor_put_back():
     assert score([0, 2], np.array([1])) == pytest.approx(known)  # who is unknown adds nothing to the set
 
 
+@given(st.integers(0, 10**6), st.integers(2, 40), st.data())
+def test_a_score_has_the_same_bits_whoever_else_is_a_candidate(seed, number, data):
+    """So that a client that has become unaffordable cannot reorder the others."""
+    rng = np.random.default_rng(seed)
+    profiles = [None if rng.random() < 0.2 else profile for profile in rng.normal(size=(number, 64))]
+    score = UpdateMatching()
+    score.observe([f"client_{i}" for i in range(number)], infos_of(profiles, rng.integers(1, 9, size=number)))
+    chosen = data.draw(st.lists(st.integers(0, number - 1), unique=True, max_size=number - 1))
+    left = np.setdiff1d(np.arange(number), chosen)
+    some = left[np.array(data.draw(st.lists(st.booleans(), min_size=len(left), max_size=len(left))), dtype=bool)]
+    of_all = dict(zip(left, score(chosen, left), strict=True))
+    np.testing.assert_array_equal(score(chosen, some), np.array([of_all[i] for i in some]))
+
+
 @pytest.mark.parametrize("sketch", [np.ones(3), np.array([1.0, np.nan]), np.ones((1, 2)), 1.0])
 def test_a_sketch_of_another_size_is_refused_and_changes_nothing(sketch):
     score = UpdateMatching()
@@ -275,15 +289,25 @@ def test_a_state_with_and_one_without_a_set_score_do_not_mix(saved_with):
     np.testing.assert_equal(here.get_state(), before)
 
 
-@pytest.mark.parametrize("lacks", ["profiles", "past"])
-def test_the_state_of_another_set_score_is_refused_and_changes_nothing(lacks):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda state: state["set_score"].pop("profiles"),
+            "set score than UpdateMatching: it has no 'profiles'",
+        ),
+        (lambda state: state["set_score"].pop("past"), "set score than UpdateMatching: it has no 'past'"),
+        (lambda state: state["set_score"].update(recent=3), "not iterable"),
+        (lambda state: state.update(epsilon=2.0), "epsilon"),
+    ],
+)
+def test_a_state_that_one_part_refuses_changes_nothing(change, message):
     score = UpdateMatching()
     score.observe(["a", "b"], infos_of([np.ones(2), np.zeros(2)], [5, 5]))
     here = BudgetSamplerConnector(BudgetSampler("odds", seed=1), set_score=score)
     before, saved = here.get_state(), BudgetSamplerConnector(BudgetSampler("odds", seed=2), set_score=UpdateMatching())
-    state = saved.get_state()
-    del state["set_score"][lacks]
-    with pytest.raises(ValueError, match=f"of another set score than UpdateMatching: it has no '{lacks}'"):
+    change(state := saved.get_state())
+    with pytest.raises((ValueError, TypeError), match=message):
         here.set_state(state)
     np.testing.assert_equal(here.get_state(), before)
 
