@@ -86,10 +86,10 @@ def to_target(rows: Rows) -> list[float]:
 
 
 def energy_to_noisy(rows: Rows) -> list[float]:
-    (record,) = rows.records.values()
+    (noisy_clients,) = {tuple(record["federation_record"]["noisy_clients"]) for record in rows.records.values()}
     spent = rows.clients[rows.clients["trained"] | rows.clients["failed"]]
     spent = spent[spent["trial"].isin(rows.rounds["trial"])]
-    noisy = spent["client"].isin(record["federation_record"]["noisy_clients"])
+    noisy = spent["client"].isin(noisy_clients)
     return [100 * spent.loc[noisy, "cost_j"].sum() / spent["cost_j"].sum()]
 
 
