@@ -6,11 +6,12 @@ checked before anything is made of it: a number that asks for gigabytes is refus
 
 from __future__ import annotations
 
-import reprlib
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from bippo_rllib.setting_error import shown
 
 #: Of a float; comparing with it refuses NaN, infinity and integers that no float can hold.
 LARGEST = sys.float_info.max
@@ -112,7 +113,7 @@ def check_record(record: Any, table: Table, name: str = "the record") -> None:
         ValueError: Naming the first entry that is missing, unknown or none that it may be, in one line.
     """
     if not isinstance(record, Mapping):
-        raise ValueError(f"{name} is {reprlib.repr(record)}; expected entries {', '.join(table)}")
+        raise ValueError(f"{name} is {shown(record)}; expected entries {', '.join(table)}")
     check_names(record, table, name)
     for key, field in table.items():
         _check_entry(record[key], field, key)
@@ -124,7 +125,7 @@ def check_names(found: Collection[Any], expected: Collection[str], name: str) ->
     if missing:
         raise ValueError(f"{name} lacks {', '.join(sorted(missing))}")
     if unknown:
-        raise ValueError(f"{name} has {reprlib.repr(sorted(map(str, unknown)))}, which nothing reads")
+        raise ValueError(f"{name} has {shown(sorted(map(str, unknown)))}, which nothing reads")
 
 
 def _check_entry(value: Any, field: Field | OrNone | Table, name: str) -> None:
@@ -135,4 +136,4 @@ def _check_entry(value: Any, field: Field | OrNone | Table, name: str) -> None:
     if not isinstance(field, Field):
         check_record(value, field, name)
     elif not field.allows(value):
-        raise ValueError(f"{name} is {reprlib.repr(value)}; expected {field.expected}")
+        raise ValueError(f"{name} is {shown(value)}; expected {field.expected}")

@@ -1,4 +1,4 @@
-"""The error of a setting, and names that may have been meant. ``envs.checks`` has those of a federation."""
+"""The error of a setting, and what messages show of values and names. ``envs.checks`` has that of a federation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ class SettingError(ValueError):
         self.field, self.value, self.expected = field, value, expected
 
     def __str__(self) -> str:
-        return f"{self.field} is {reprlib.repr(self.value)}; {self.expected}"
+        return f"{self.field} is {shown(self.value)}; {self.expected}"
+
+
+def shown(value: Any) -> str:
+    """Returns what a message shows of a value: one line, and of an array or a list the first few entries."""
+    return " ".join(reprlib.repr(value).split())
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -9,9 +9,11 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
+from bippo_rllib.as_numbers import as_vector
 from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
 from bippo_rllib.selection.info_entry import entry
+from bippo_rllib.setting_error import shown
 
 #: Of a difference of entropies, in nats, beside an angle, in radians.
 ENTROPY_WEIGHT = 10.0
@@ -73,11 +75,21 @@ class HiCS(Rule):
         self._round = 0
 
     def observe(self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]]) -> None:
-        """Keeps the updates of the clients that trained in the last round."""
+        """Keeps the updates of the clients that trained in the last round.
+
+        Raises:
+            ValueError: If an info lacks an update, or has one that is no finite numbers, as many as the others.
+        """
+        updates = dict(self._updates)
         for client, info in zip(clients, infos, strict=True):
-            update = entry(client, info, "output_bias_update", _NEEDS)
-            if update is not None:
-                self._updates[client] = np.array(update, dtype=np.float64)
+            given = entry(client, info, "output_bias_update", _NEEDS)
+            if given is not None:
+                update, size = as_vector(given), next(map(len, updates.values()), None)
+                if update is None or size not in (None, update.size) or not np.isfinite(update).all():
+                    expected = f"{size} finite numbers, as those of the others are" if size else "finite numbers"
+                    raise ValueError(f"{client!r} has output_bias_update {shown(given)}; it must be {expected}")
+                updates[client] = update
+        self._updates = updates
 
     def order(
         self, clients: Sequence[str], infos: Sequence[Mapping[str, Any]], costs: np.ndarray, budget: float

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.as_numbers import as_vector
 from bippo_rllib.selection.info_entry import entry
 from bippo_rllib.selection.set_score import SetScore
+from bippo_rllib.setting_error import shown
 
 
 class LabelBalance(SetScore):
@@ -42,16 +44,17 @@ class LabelBalance(SetScore):
             ValueError: If an info lacks them, or they are no counts of as many classes as the others'.
         """
         needs = "LabelBalance needs; with envs.FederatedRounds set with_label_counts"
-        found = [
-            np.asarray(entry(client, info, "label_counts", needs), dtype=np.float64)
-            for client, info in zip(clients, infos, strict=True)
-        ]
-        for client, counts in zip(clients, found, strict=True):
-            if counts.ndim != 1 or counts.shape != found[0].shape or not (np.isfinite(counts) & (counts >= 0.0)).all():
-                raise ValueError(
-                    f"{client!r} has label_counts {counts.tolist()}; it must be {found[0].size} numbers of at least 0, "
-                    "one for each class, as those of the others are"
-                )
+        found: list[np.ndarray] = []
+        for client, info in zip(clients, infos, strict=True):
+            given = entry(client, info, "label_counts", needs)
+            counts = as_vector(given)
+            size = found[0].size if found else None
+            if counts is None or size not in (None, counts.size) or not (np.isfinite(counts) & (counts >= 0.0)).all():
+                expected = "numbers of at least 0, one for each class"
+                if size is not None:
+                    expected = f"{size} {expected}, as those of the others are"
+                raise ValueError(f"{client!r} has label_counts {shown(given)}; it must be {expected}")
+            found.append(counts)
         self._counts = np.stack(found)
         self._target = _mix(self._counts.sum(axis=0, keepdims=True))[0]
 

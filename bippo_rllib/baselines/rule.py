@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bippo_rllib.as_numbers import as_float
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
-from bippo_rllib.selection.info_entry import entry, is_number
+from bippo_rllib.selection.info_entry import entry
+from bippo_rllib.setting_error import shown
 
 
 class Rule(ABC):
@@ -103,9 +104,10 @@ def numbers(
             continue
         if value is None:
             raise ValueError(f"the info of {client!r} has no number under {key!r}, which {needs}")
-        if not is_number(value):
-            raise ValueError(f"the info of {client!r} has {key!r} = {reprlib.repr(value)}; it must be a number")
-        values[i] = value
+        number = as_float(value)
+        if number is None:
+            raise ValueError(f"the info of {client!r} has {key!r} = {shown(value)}; it must be a number")
+        values[i] = number
         if not np.isfinite(values[i]):
             raise ValueError(f"the info of {client!r} has {key!r} = {value}; it must be a finite number")
     return values

@@ -12,7 +12,6 @@ from bippo_rllib.baselines.cyclic import Cyclic
 from bippo_rllib.baselines.oort import Oort
 from bippo_rllib.federated.environment import shared
 from bippo_rllib.federated.ranking import Ranking, ReportRanking, RuleRanking
-from bippo_rllib.federated.reports import shown
 from bippo_rllib.federated.rewards import Reward
 from bippo_rllib.federated.selector_parts import SelectorParts
 from bippo_rllib.federated.selector_settings import PRIOR, SAMPLER
@@ -25,7 +24,7 @@ from bippo_rllib.selection.budget_sampler import BudgetSampler
 from bippo_rllib.selection.generator import seed_for
 from bippo_rllib.selection.representativeness import Prior
 from bippo_rllib.selection.update_matching import UpdateMatching
-from bippo_rllib.setting_error import did_you_mean
+from bippo_rllib.setting_error import did_you_mean, shown
 
 #: What a method without a selector is like, and what to take in its place.
 _CENTRAL = "one central network selects among a fixed set of clients; 'ippo' and 'bippo' have a policy for each"

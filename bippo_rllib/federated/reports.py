@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from bippo_rllib.as_numbers import as_float, as_vector
 from bippo_rllib.fields import is_unicode, real
-from bippo_rllib.setting_error import did_you_mean
+from bippo_rllib.setting_error import did_you_mean, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +110,8 @@ def number_within(value: Any, key: str, limits: tuple[float, float] = ANY) -> fl
         ValueError: If it is not finite or outside ``limits``; the message names ``key``, and goes behind who has it.
     """
     low, high = limits
-    number = _as_float(value)
-    if math.isfinite(number) and low <= number <= high:
+    number = as_float(value)
+    if number is not None and math.isfinite(number) and low <= number <= high:
         return number
     raise ValueError(f"has {key} = {shown(value)}; expected {real(low, high).expected}")
 
@@ -122,12 +122,8 @@ def checked_vector(client: Hashable, value: Any, key: str, size: int | None) -> 
     Raises:
         ValueError: If it has another shape or numbers that are not finite in float32; the message names the client.
     """
-    try:
-        array = np.asarray(math.nan if value is None else value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    fits = array.ndim == 1 and array.size > 0 and (size is None or array.size == size)
-    if not fits or not (np.abs(array) <= _LARGEST_FLOAT32).all():
+    array = as_vector(value)
+    if array is None or size not in (None, array.size) or not (np.abs(array) <= _LARGEST_FLOAT32).all():
         expected = "finite numbers" if size is None else f"{size} finite numbers"
         raise ValueError(f"{client!r} has {key} = {shown(value)}; expected {expected}")
     return array
@@ -156,8 +152,8 @@ def checked_budget(budget_j: Any) -> float:
     Raises:
         ValueError: If it is no number of at least 0.
     """
-    number = _as_float(budget_j)
-    if not number >= 0.0:
+    number = as_float(budget_j)
+    if number is None or not number >= 0.0:
         raise ValueError(f"budget_j is {shown(budget_j)}; it must be at least 0 (math.inf for no limit)")
     return number
 
@@ -166,11 +162,6 @@ def check_name(client: Hashable) -> None:
     """Raises a ValueError where the text of ``client`` can name no policy: initial weights are keyed by its bytes."""
     if not is_unicode(str(client)):
         raise ValueError(f"{client!r} has half of a surrogate pair in its text; give it another id")
-
-
-def shown(value: Any) -> str:
-    """Returns what a message shows of a value: one line, and of an array or a list the first few entries."""
-    return " ".join(reprlib.repr(value).split())
 
 
 def _check_has(client: Hashable, report: Any, key: str) -> None:
@@ -187,11 +178,3 @@ def _flag(client: Hashable, value: Any, key: str) -> bool:
     if isinstance(value, bool | np.bool_ | int | float | np.number):  # a prior may read a number by that name
         return bool(value)
     raise ValueError(f"{client!r} has {key} = {shown(value)}; expected True or False")
-
-
-def _as_float(value: Any) -> float:
-    """Returns ``value`` as a float; NaN where it is no number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan

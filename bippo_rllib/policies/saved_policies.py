@@ -7,7 +7,6 @@ import io
 import pickle
 import pickletools
 import re
-import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from bippo_rllib.policies.actor_critic import ParameterLayout
 from bippo_rllib.policies.agents import CENTRAL
+from bippo_rllib.setting_error import shown
 
 _MODULES_FOLDER = Path("learner_group", "learner", "rl_module")
 _STATE = "module_state.pkl"
@@ -137,10 +137,10 @@ def _checked_shape(state: Any, central: bool) -> PolicyShape:
     clients = state["clients"] if central else list(policies)
     names = isinstance(clients, list) and all(isinstance(client, str) for client in clients)
     if not names or not clients or len(set(clients)) < len(clients):
-        raise ValueError(f"its clients are {reprlib.repr(clients)}; expected different names")
+        raise ValueError(f"its clients are {shown(clients)}; expected different names")
     generation = state["generation"] if central else 0
     if type(generation) is not int or not 0 <= generation < 2**63:
-        raise ValueError(f"its generation is {reprlib.repr(generation)}; expected a whole number")
+        raise ValueError(f"its generation is {shown(generation)}; expected a whole number")
     hidden_size, obs_dim = next(iter(policies.values()))["actor.0.weight"].shape
     shapes = ParameterLayout(obs_dim, hidden_size, len(clients) if central else 2).shapes
     for policy_id, arrays in policies.items():

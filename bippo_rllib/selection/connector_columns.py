@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bippo_rllib.selection.info_entry import is_number
+from bippo_rllib.as_numbers import as_float, as_floats
+from bippo_rllib.setting_error import shown
 
 #: Column of the suggestions, P(participate | s) of each agent, by which the sampler selects. Connectors before it may
 #: replace them by any score; ``-inf`` means that the agent is no candidate.
@@ -106,19 +106,12 @@ def info_values(infos: Mapping[str, Mapping[str, Any]], agents: Sequence[str], k
             f"the info of {without!r} has no {key!r} (found: {found}); the environment must report it after reset "
             f"and every step, under the name given in {named_by}"
         ) from None
-    try:
-        array = np.array(values)
-    except ValueError:  # lists of different lengths
-        array = np.empty(0)
-    if array.shape == (len(agents),) and array.dtype.kind in "biuf":  # as a rule, and much faster than one by one
-        return array.astype(np.float64)
-    for agent_id, value in zip(agents, values, strict=True):
-        if not is_number(value):
-            raise ValueError(
-                f"the info of {agent_id!r} has {key!r} = {reprlib.repr(value)}; {named_by} needs a number from every "
-                "agent"
-            )
-    return np.array([float(value) for value in values])
+    numbers = as_floats(values)
+    for i in map(int, np.flatnonzero(np.isnan(numbers))):
+        if as_float(values[i]) is None:
+            found = f"the info of {agents[i]!r} has {key!r} = {shown(values[i])}"
+            raise ValueError(f"{found}; {named_by} needs a number from every agent")
+    return numbers
 
 
 def finite_info_values(

@@ -6,11 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def is_number(value: Any) -> bool:
-    """Whether ``value`` is one number, of Python, NumPy or torch; a text such as ``"3"``, which NumPy reads, is not."""
-    return hasattr(type(value), "__float__") and getattr(value, "shape", ()) == ()
-
-
 def entry(client: str, info: Mapping[str, Any], key: str, needs: str) -> Any:
     """Returns the entry of one info under ``key``; if it is missing, raises a ValueError that includes ``needs``."""
     try:

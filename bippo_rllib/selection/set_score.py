@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from bippo_rllib.setting_error import shown
 
 #: Indices of the clients picked so far, in the order picked, and ``int64[K]`` of the candidates -> ``float64[K]``.
 SetFunction = Callable[[Sequence[int], np.ndarray], np.ndarray]
@@ -88,10 +89,9 @@ def set_scores(score: SetFunction, chosen: Sequence[int], candidates: np.ndarray
         fits = False
     if not fits:
         name = getattr(score, "__name__", type(score).__name__)
-        shown = " ".join(reprlib.repr(found).split())
         raise ValueError(
-            f"the set score {name} returned {shown} for {len(candidates)} candidates; expected an array of as many "
-            "numbers, finite or NaN where nothing is known"
+            f"the set score {name} returned {shown(found)} for {len(candidates)} candidates; expected an array of as "
+            "many numbers, finite or NaN where nothing is known"
         )
     return values.astype(np.float64)
 

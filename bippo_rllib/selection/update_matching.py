@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bippo_rllib.as_numbers import as_floats, as_vector
 from bippo_rllib.selection.info_entry import entries
 from bippo_rllib.selection.set_score import SetScore
+from bippo_rllib.setting_error import shown
 
 #: Number of latest updates whose median length scales new profiles, and the fewest for which it does.
 RECENT, FEWEST = 20, 4
@@ -127,27 +129,22 @@ class UpdateMatching(SetScore):
         self._profiles, self._first_length, self._recent = profiles, first_length, recent
 
     def _checked_sizes(self, clients: Sequence[str], given: Sequence[Any]) -> np.ndarray:
-        sizes = np.array(given, dtype=np.float64)
+        sizes = as_floats(given)
         fits = np.isfinite(sizes) & (sizes > 0.0)
         if not fits.all():
             first = int(np.argmin(fits))
-            raise ValueError(
-                f"{clients[first]!r} has {self.size_key} {sizes[first]}; it must be a finite number above 0"
-            )
+            found = f"{clients[first]!r} has {self.size_key} {shown(given[first])}"
+            raise ValueError(f"{found}; it must be a finite number above 0")
         return sizes
 
     def _checked(self, client: str, sketch: Any, size: int | None) -> np.ndarray:
         """Returns a sketch as ``float64[size]``, of any length from 1 if ``size`` is None, that of the first one."""
-        try:
-            profile = np.asarray(sketch, dtype=np.float64)
-        except (TypeError, ValueError):
-            profile = np.empty(0)
-        fits = profile.ndim == 1 and profile.size > 0 and size in (None, profile.size)
-        if not fits or not np.isfinite(profile).all():
-            expected = (
-                "finite numbers in a row" if size is None else f"{size} finite numbers, as those of the others are"
-            )
-            raise ValueError(f"{client!r} has {self.key} of shape {np.shape(profile)}; it must be {expected}")
+        profile = as_vector(sketch)
+        is_finite = profile is not None and bool(np.isfinite(profile).all())
+        if profile is None or not is_finite or size not in (None, profile.size):
+            found = f"of shape {profile.shape}" if profile is not None and is_finite else f"= {shown(sketch)}"
+            others = "finite numbers in a row" if size is None else f"{size} finite numbers, as those of the others are"
+            raise ValueError(f"{client!r} has {self.key} {found}; it must be {others}")
         return profile
 
     def _take_over(self, updates: Mapping[str, np.ndarray]) -> None:

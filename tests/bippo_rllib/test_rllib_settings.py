@@ -105,6 +105,8 @@ def test_each_setting_that_is_not_honoured_is_refused_by_name(config_class, anot
         (lambda c: c.selection(prior_gain=2.0), "prior_gain is 2.0; .*prior_weight is 0"),
         (lambda c: c.selection(prior_only_lowers=True), "prior_only_lowers is True; .*prior_weight is 0"),
         (lambda c: c.selection(prior_weight=2.0, score_key="loss"), "prior_weight is 2.0; score_key is 'loss'"),
+        (lambda c: c.selection(sampler="random", prior_weight=2.0), "prior_weight is 2.0; .*sampler='random'"),
+        (lambda c: c.selection(sampler="random", score_key="loss"), "score_key is 'loss'; .*sampler='random'"),
         (lambda c: c.selection(sampler="greedy", set_score=UpdateMatching), "needs sampler='odds'"),
         (lambda c: c.update_from_dict({"set_weight": 1.0}), "set_weight is 1.0; .*set_score is None"),
         *(

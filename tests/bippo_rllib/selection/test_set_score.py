@@ -176,7 +176,7 @@ def test_a_sketch_of_another_size_is_refused_and_changes_nothing(sketch):
     ("first", "second", "named"),
     [
         (np.ones(2), np.ones(3), "'b' has .* of shape (3,); it must be 2 finite numbers"),
-        (np.ones(2), 1.0, "'b' has .* of shape (); it must be 2 finite numbers"),
+        (np.ones(2), 1.0, "'b' has .* = 1.0; it must be 2 finite numbers"),
         *(
             (sketch, np.ones(2), "'a' has .*; it must be finite numbers")
             for sketch in (1.0, [], [[1.0]], "sketch", [np.inf])
