@@ -17,8 +17,8 @@ from bippo_rllib.federated.environment import SHARED
 FLOORS: dict[str, list[list[str]]] = {
     package: [floor.split() for floor in floors.split("|")]
     for package, floors in {
-        "bippo_rllib": "rllib_compat setting_error as_numbers | fields | selection method_settings | policies baselines |"
-        "learning | runners federated |"
+        "bippo_rllib": "rllib_compat setting_error as_numbers | fields | selection method_settings |"
+        "policies baselines | learning | runners federated |"
         "rllib_settings portable_config checkpoint_state | selection_settings | config_checks | config | bippo export |"
         "baselines.central | bippo_rllib",
         "envs": "checks rng agent_ids | imports | rules round_result dataset_defaults | settings | config | data |"
