@@ -71,7 +71,7 @@ NUMBERS = [
     Decimal(3),
 ]
 TEXTS = ["3", b"3", np.str_("3"), np.bytes_(b"3"), np.array("3"), "many"]
-NEITHER = [None, {}, 3j, np.complex64(3j), torch.tensor(3j), np.datetime64(3, "s"), object(), 10**400]
+NEITHER = [None, {}, 3j, np.complex64(3j), torch.tensor(3j), np.datetime64(3, "s"), ..., 10**400]
 ROWS = [[3.0], [1.0, 2.0, 3.0], [], np.ones((2, 2)), np.ones((40, 40)), torch.ones(3), [[1.0], [2.0, 3.0]], [1.0, "3"]]
 
 
