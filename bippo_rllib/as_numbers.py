@@ -28,11 +28,11 @@ def as_float(value: Any) -> float | None:
 def as_floats(values: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Returns ``float64[len(values)]``, each by ``as_float``; NaN where that is None."""
     try:
-        array = np.array(values)
+        array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):  # such as lists of different lengths
         array = np.empty(0)
     if array.shape == (len(values),) and array.dtype.kind in _REAL:  # as a rule, and much faster than one by one
-        return array.astype(np.float64)
+        return array.astype(np.float64)  # a copy
     return np.array([as_float(value) for value in values], dtype=np.float64)
 
 

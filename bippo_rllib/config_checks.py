@@ -160,10 +160,11 @@ def check_selection(config: AlgorithmConfig, default: AlgorithmConfig) -> None:
         raise SettingError("prior_weight", config.prior_weight, f"{ranking}: set only one of them")
     if config.sampler == "random" and not config.in_evaluation:
         # With candidates a ranking says at least among whom to draw.
-        for name in ("prior_weight", *["score_key"] * (config.candidates is None)):
-            if getattr(config, name):
+        unread = {"prior_weight": config.prior_weight, "score_key": config.candidates is None and config.score_key}
+        for name, value in unread.items():
+            if value:
                 only = "it has no effect with sampler='random', which draws whatever the scores"
-                raise SettingError(name, getattr(config, name), only)
+                raise SettingError(name, value, only)
     if isinstance(config.set_score, SetScore):  # which can be called, too
         makes = "each run needs one of its own: give what makes it, its class or functools.partial of that"
         raise SettingError("set_score", config.set_score, makes)

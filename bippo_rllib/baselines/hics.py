@@ -9,11 +9,9 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
-from bippo_rllib.as_numbers import as_vector
 from bippo_rllib.baselines.rule import Rule, numbers
 from bippo_rllib.selection.budget_sampler import BUDGET_TOLERANCE
-from bippo_rllib.selection.info_entry import entry
-from bippo_rllib.setting_error import shown
+from bippo_rllib.selection.info_entry import entry, row_of_numbers
 
 #: Of a difference of entropies, in nats, beside an angle, in radians.
 ENTROPY_WEIGHT = 10.0
@@ -84,11 +82,8 @@ class HiCS(Rule):
         for client, info in zip(clients, infos, strict=True):
             given = entry(client, info, "output_bias_update", _NEEDS)
             if given is not None:
-                update, size = as_vector(given), next(map(len, updates.values()), None)
-                if update is None or size not in (None, update.size) or not np.isfinite(update).all():
-                    expected = f"{size} finite numbers, as those of the others are" if size else "finite numbers"
-                    raise ValueError(f"{client!r} has output_bias_update {shown(given)}; it must be {expected}")
-                updates[client] = update
+                size = next(map(len, updates.values()), None)
+                updates[client] = row_of_numbers(client, "output_bias_update", given, size)
         self._updates = updates
 
     def order(

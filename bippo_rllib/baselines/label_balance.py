@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.as_numbers import as_vector
-from bippo_rllib.selection.info_entry import entry
+from bippo_rllib.selection.info_entry import entry, row_of_numbers
 from bippo_rllib.selection.set_score import SetScore
-from bippo_rllib.setting_error import shown
 
 
 class LabelBalance(SetScore):
@@ -44,17 +42,12 @@ class LabelBalance(SetScore):
             ValueError: If an info lacks them, or they are no counts of as many classes as the others'.
         """
         needs = "LabelBalance needs; with envs.FederatedRounds set with_label_counts"
+        kind = "numbers of at least 0, one for each class"
         found: list[np.ndarray] = []
         for client, info in zip(clients, infos, strict=True):
             given = entry(client, info, "label_counts", needs)
-            counts = as_vector(given)
             size = found[0].size if found else None
-            if counts is None or size not in (None, counts.size) or not (np.isfinite(counts) & (counts >= 0.0)).all():
-                expected = "numbers of at least 0, one for each class"
-                if size is not None:
-                    expected = f"{size} {expected}, as those of the others are"
-                raise ValueError(f"{client!r} has label_counts {shown(given)}; it must be {expected}")
-            found.append(counts)
+            found.append(row_of_numbers(client, "label_counts", given, size, kind, low=0.0))
         self._counts = np.stack(found)
         self._target = _mix(self._counts.sum(axis=0, keepdims=True))[0]
 

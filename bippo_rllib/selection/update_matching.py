@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bippo_rllib.as_numbers import as_floats, as_vector
-from bippo_rllib.selection.info_entry import entries
+from bippo_rllib.as_numbers import as_floats
+from bippo_rllib.selection.info_entry import entries, row_of_numbers
 from bippo_rllib.selection.set_score import SetScore
 from bippo_rllib.setting_error import shown
 
@@ -91,7 +91,7 @@ class UpdateMatching(SetScore):
         new, size = {}, self.profile_size
         for client, sketch in zip(clients, sketches, strict=True):
             if sketch is not None:
-                new[client] = self._checked(client, sketch, size)
+                new[client] = row_of_numbers(client, self.key, sketch, size)
                 size = len(new[client])
         self._take_over(new)
         self._prepare(clients, sizes)
@@ -136,16 +136,6 @@ class UpdateMatching(SetScore):
             found = f"{clients[first]!r} has {self.size_key} {shown(given[first])}"
             raise ValueError(f"{found}; it must be a finite number above 0")
         return sizes
-
-    def _checked(self, client: str, sketch: Any, size: int | None) -> np.ndarray:
-        """Returns a sketch as ``float64[size]``, of any length from 1 if ``size`` is None, that of the first one."""
-        profile = as_vector(sketch)
-        is_finite = profile is not None and bool(np.isfinite(profile).all())
-        if profile is None or not is_finite or size not in (None, profile.size):
-            found = f"of shape {profile.shape}" if profile is not None and is_finite else f"= {shown(sketch)}"
-            others = "finite numbers in a row" if size is None else f"{size} finite numbers, as those of the others are"
-            raise ValueError(f"{client!r} has {self.key} {found}; it must be {others}")
-        return profile
 
     def _take_over(self, updates: Mapping[str, np.ndarray]) -> None:
         """Stores the first profiles unchanged, later ones scaled."""
